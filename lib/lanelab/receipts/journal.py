@@ -27,7 +27,7 @@ class Journal:
         if not resume:
             self.path.unlink(missing_ok=True)
         self.header, self.rows = self._read()
-        self._file = open(self.path, "ab")  # noqa: SIM115 - closed by close()
+        self._file = open(self.path, "ab")
         sync_folder(self.path.parent)
 
     def _read(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
