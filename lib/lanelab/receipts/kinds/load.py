@@ -51,6 +51,7 @@ class Knee(Row):
     wall_s: float | None = measured_in("s", None, says="first dispatch to last token")
     aggregate_tok_s: float | None = measured_in("tok/s", None, says="completion_tokens / wall_s")
     per_stream_tok_s: float | None = measured_in("tok/s", None)
+    runs_tok_s: list[float] = []  # the single runs, if this row is a published mean of several
     ttft_p50_s: float | None = measured_in("s", None)
     ttft_max_s: float | None = measured_in("s", None)
     loop_lag_max_s: float | None = measured_in("s", None, says="the client's own event loop")
