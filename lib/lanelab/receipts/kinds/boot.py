@@ -20,7 +20,7 @@ class Boot(Row):
     """
 
     version: str
-    order: int = measured_in("1", says="place in the campaign, from 0")
+    ordinal: int = measured_in("1", says="place in the campaign, from 0")
     when_said: str | None = None
     change: str | None = None
     load_format: str | None = None

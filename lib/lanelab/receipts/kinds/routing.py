@@ -12,6 +12,7 @@ class RoutingCount(Row):
 
     layer: int = measured_in("1", says="index of the layer in the model")
     expert: int = measured_in("1", says="index of the expert in its layer")
+    phase: Literal["decode", "prefill", "both", "unknown"] = "unknown"
     picks: int = measured_in("picks", says="times that the router chose it")
 
 
