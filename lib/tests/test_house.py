@@ -17,7 +17,7 @@ FLOORS = [
     ["errors", "paths", "yamlfile", "receipts"],
     ["machine", "checkpoint", "recipe", "campaign", "stats"],
     ["memory", "routing"],
-    ["lane", "preflight"],
+    ["lane", "preflight", "importers"],
     ["boot"],
     ["measure", "reference", "quality", "profiling", "mini"],
     ["publish", "notebook", "run"],
