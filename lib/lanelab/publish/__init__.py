@@ -1,0 +1,1 @@
+"""Receipts become prose, tables, figures and pages; this room reads and never measures."""

@@ -1,0 +1,1 @@
+"""Figures, one concept a module; each makes itself known through `lanelab.publish.exhibit.figure`."""

@@ -1,0 +1,81 @@
+"""Receipts as rows: the one way that facts, tables and figures read a campaign.
+
+A reader opens the SQL views of one campaign folder. On the site it reads public receipts only; in an
+open notebook it also shows those of the run that is being made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lanelab.errors import LabError
+from lanelab.receipts import views
+from lanelab.receipts.kinds import Kind, load_all
+
+_ENVELOPE_ORDER = 'ORDER BY "started", "receipt", "row"'
+_PLAIN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class BadQuery(LabError):
+    """A query is not one SELECT over the views, or DuckDB refuses it. Data: `query`."""
+
+
+class Reader:
+    """Rows of one campaign's receipts, by kind or by SQL."""
+
+    def __init__(self, campaign_dir: Path, *, current_run: str | None = None, public_only: bool = True) -> None:
+        self.campaign_dir = campaign_dir
+        self.campaign = campaign_dir.name
+        self.public_only = public_only
+        self.current_run = current_run
+
+    @cached_property
+    def connection(self) -> Any:
+        """The DuckDB connection, opened at the first question."""
+        return views.open([self.campaign_dir], current_run=self.current_run)
+
+    def rows(self, kind_name: str, *, everything: bool = False) -> list[dict[str, Any]]:
+        """Rows of `<kind>` (or `<kind>_all`) in the order they were made; empty for an unused kind."""
+        found = load_all().get(kind_name)
+        if found is None or not (self.campaign_dir / "receipts" / kind_name).is_dir():
+            return []
+        view = f"{found.view}_all" if everything else found.view
+        where = "WHERE \"visibility\" = 'public'" if self.public_only else ""
+        return self.select(f'SELECT * FROM "{view}" {where} {_ENVELOPE_ORDER}')  # noqa: S608 (a registered kind)
+
+    def select(self, query: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """The rows of one SELECT; `values` fill its `?`. Raises `BadQuery`."""
+        import duckdb
+
+        try:
+            statements = self.connection.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise BadQuery(f"one SELECT over the views is allowed, not {query[:80]!r}", query=query)
+            answer = self.connection.execute(query, list(values))
+            names = [column[0] for column in answer.description]
+            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+        except duckdb.Error as error:
+            first = str(error).strip().splitlines()[0]
+            raise BadQuery(f"the query fails: {first}", query=query) from error
+
+    def views_in(self, query: str) -> list[str]:
+        """The views that a query reads."""
+        return sorted(self.connection.get_table_names(query))
+
+
+def columns_of(kind: Kind) -> list[str]:
+    """Names that a fact may read or filter on: the row's fields and the receipt's own."""
+    from lanelab.receipts.kinds import ENVELOPE
+
+    return sorted({*kind.row.model_fields, *ENVELOPE})
+
+
+def quoted(name: str) -> str:
+    """A column name for SQL. Raises `BadQuery` for anything but a plain name."""
+    if not _PLAIN.match(name):
+        raise BadQuery(f"{name!r} is not a column name", query=name)
+    return f'"{name}"'

@@ -1,0 +1,79 @@
+"""What a notebook cell displays: figure, table or sentence, then a line with its data and its command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lanelab.publish import style
+from lanelab.publish.exhibit import Figure, Table
+from lanelab.publish.markdown_table import pipe_table
+from lanelab.publish.reader import Reader
+
+DATA = "/data"  # where the CSV and JSON files stand on the site
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One output: its forms by MIME type, and metadata (for a figure `alt`, the finding)."""
+
+    data: dict[str, str]
+    metadata: dict[str, Any]
+
+    def display(self) -> None:
+        """Show it in the running notebook."""
+        from IPython.display import display
+
+        display(self.data, raw=True, metadata=self.metadata)
+
+
+def figure(made: Figure, reader: Reader, *, lane: str | None, site: bool) -> list[Shown]:
+    """A figure and its data line, or a note where nothing is measured yet."""
+    rows = made.rows(reader)
+    if not rows:
+        return [_nothing(made, lane)]
+    alt = made.alt(rows)
+    svg = style.svg_of(made.draw(rows), f"{reader.campaign}-{made.name}", alt)
+    about = {"exhibit": f"figure {made.name}", "alt": alt}
+    return [
+        Shown({"image/svg+xml": svg, "text/plain": alt}, {**about, "image/svg+xml": {"alt": alt}}),
+        data_line(made, "fig", reader.campaign, lane=lane, site=site),
+    ]
+
+
+def table(made: Table, reader: Reader, *, lane: str | None, site: bool) -> list[Shown]:
+    """A table and its data line, or a note where nothing is measured yet."""
+    rows = made.rows(reader)
+    if not rows:
+        return [_nothing(made, lane)]
+    text = pipe_table(made, rows, campaign=reader.campaign, site=site)
+    note = made.note(rows)
+    shown = [_markdown(text, f"table {made.name}")]
+    if note:
+        shown.append(_markdown(note, f"note {made.name}"))
+    return [*shown, data_line(made, "tbl", reader.campaign, lane=lane, site=site)]
+
+
+def data_line(made: Figure | Table, prefix: str, campaign: str, *, lane: str | None, site: bool) -> Shown:
+    """Links to CSV and JSON (on the site) and the command that measures it again."""
+    stem = f"{DATA}/{campaign}/{prefix}-{made.name}"
+    links = f"Data: [CSV]({stem}.csv), [JSON]({stem}.json). " if site else ""
+    return _markdown(f"{links}Measure it again: `{rerun(made, lane)}`", f"data {made.name}")
+
+
+def rerun(made: Figure | Table, lane: str | None) -> str:
+    """The command of an exhibit for this lane; `LANE` where the campaign names none."""
+    return made.rerun.format(lane=lane or "LANE")
+
+
+def sentence(text: str) -> Shown:
+    """A sentence as Markdown."""
+    return _markdown(text, "say")
+
+
+def _nothing(made: Figure | Table, lane: str | None) -> Shown:
+    return _markdown(f"*Nothing measured yet: run* `{rerun(made, lane)}`", f"nothing {made.name}")
+
+
+def _markdown(text: str, what: str) -> Shown:
+    return Shown({"text/markdown": text, "text/plain": text}, {"exhibit": what})
