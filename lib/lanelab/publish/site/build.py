@@ -1,0 +1,169 @@
+"""`make site`: receipts verified, facts evaluated, notebooks executed, pages rendered."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lanelab import campaign as campaigns
+from lanelab.publish.site import feed, notebooks, render
+from lanelab.publish.site.config import SiteConfig, SiteFolders, measured
+from lanelab.publish.site.source import read_page
+from lanelab.receipts.files import write_atomic
+
+
+@dataclass
+class Built:
+    """What a build made."""
+
+    path: str
+    renderer: str
+    campaigns: list[str]
+    skipped: dict[str, str]  # campaign: why it is not on the site
+    pages: int
+    notebooks: int
+    executed: int
+    seconds: float
+    warnings: list[str] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+def build(
+    lab: Path,
+    *,
+    renderer: str | None = None,
+    url: str | None = None,
+    workers: int = 2,
+    say: Callable[[str], None] = lambda text: None,
+) -> Built:
+    """Build the whole site of a lab. Raises what stops it: a broken receipt, a fact, a notebook, a page."""
+    began = time.monotonic()
+    folders = SiteFolders(lab)
+    config = folders.config()
+    published, skipped = choose(folders, config)
+    verify(folders, published)
+    write_data(folders, published)
+    jobs = [job for name in published for job in notebooks.jobs_of(lab, name, folders.notebooks)]
+    executed = notebooks.execute_all(jobs, lab, folders.cache, say, workers)
+    sweep(folders, {job.target for job in jobs})
+    write_index(folders, config, published, skipped)
+    say("rendering pages")
+    rendering = render.render(folders, renderer=renderer, url=url or config.url)
+    if address := url or config.url:
+        feed.write(folders, published, address)
+    return Built(
+        path=str(folders.built / "index.html"),
+        renderer=rendering.renderer,
+        campaigns=published,
+        skipped=skipped,
+        pages=sum(1 for _ in folders.built.rglob("*.html")),
+        notebooks=len(jobs),
+        executed=executed,
+        seconds=round(time.monotonic() - began, 1),
+        warnings=rendering.warnings,
+    )
+
+
+def choose(folders: SiteFolders, config: SiteConfig) -> tuple[list[str], dict[str, str]]:
+    """The campaigns that can be published, and why the others cannot yet. Raises `NotFound`."""
+    published, skipped = [], {}
+    for name in config.campaigns:
+        folder = folders.campaign(name)
+        if name == campaigns.HERE and not (folder / "campaign.yaml").is_file():
+            skipped[name] = "nothing is measured on this machine yet; `make campaign` measures it"
+            continue
+        campaigns.load(name)
+        if not measured(folder):
+            skipped[name] = f"no receipt yet; `lanelab campaign run {name}` measures it"
+        elif not (folders.source / "posts" / name / "index.qmd").is_file():
+            skipped[name] = f"no post yet at posts/{name}/index.qmd"
+        else:
+            published.append(name)
+    return published, skipped
+
+
+def verify(folders: SiteFolders, published: list[str]) -> None:
+    """Stop at a receipt that does not verify, naming its file. Raises `BrokenReceipt`."""
+    from lanelab.receipts import verify as receipts_verify
+
+    for name in published:
+        receipts_verify.verify_or_raise(folders.campaign(name))
+
+
+def write_data(folders: SiteFolders, published: list[str]) -> None:
+    """Facts, the receipts browser and the data files, made by the rest of `publish/`."""
+    from lanelab.publish import data_links, receipts_pages, variables
+
+    paths = [folders.campaign(name) for name in published]
+    variables.write(folders.source, paths)
+    receipts_pages.write(folders.source, paths)
+    data_links.write(folders.source, paths)
+
+
+def sweep(folders: SiteFolders, kept: set[Path]) -> None:
+    """Remove executed notebooks that no plan asks for any more."""
+    for path in sorted(folders.notebooks.rglob("*.ipynb")):
+        if path not in kept:
+            path.unlink()
+
+
+def write_index(folders: SiteFolders, config: SiteConfig, published: list[str], skipped: dict[str, str]) -> None:
+    """`_campaigns.md`, which the index includes: each campaign with its answer in one line."""
+    parts = ["<!-- Made by `lanelab site build` from site.yaml and the posts; not edited by hand. -->", ""]
+    for name in config.campaigns:
+        if name in published:
+            parts += _entry(folders, name)
+        else:
+            title = name if name != campaigns.HERE else "This machine"
+            parts += [
+                f"### {title} {{.unlisted}}",
+                "",
+                f"[not published]{{.badge .missing}} {_sentence(skipped[name])}",
+                "",
+            ]
+    write_atomic(folders.source / "_campaigns.md", ("\n".join(parts) + "\n").encode())
+
+
+def _entry(folders: SiteFolders, name: str) -> list[str]:
+    page = read_page(folders.source / "posts" / name / "index.qmd")
+    title = str(page.front.get("title") or name)
+    lines = [f"### [{title}](/posts/{name}/index.qmd)", ""]
+    if answer := page.front.get("answer") or page.front.get("description"):
+        lines += [" ".join(str(answer).split()), ""]
+    links = [f"[Lab log](/posts/{name}/index.qmd)"]
+    if (folders.source / "posts" / name / "companion.qmd").is_file():
+        links.append(f"[In plain words](/posts/{name}/companion.qmd)")
+    if (folders.source / "receipts" / name).is_dir():
+        links.append(f"[Receipts](/receipts/{name}/index.html)")
+    return [*lines, f"::: {{.campaign-links}}\n{' · '.join(links)}\n:::", ""]
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + ("" if re.search(r"[.!?]$", text) else ".")
+
+
+def campaign_dates(folders: SiteFolders, name: str) -> list[str]:
+    """The days on which a campaign's receipts were made, sorted; the site knows no other clock."""
+    from lanelab.receipts import Store
+
+    store = Store(folders.campaign(name))
+    moments = [receipt.finished or receipt.started for receipt in map(_read, store.paths())]
+    return sorted({moment.date().isoformat() for moment in moments if moment})
+
+
+def _read(path: Path) -> Any:
+    from lanelab.receipts import read_receipt
+
+    return read_receipt(path)
+
+
+__all__ = ["Built", "build", "campaign_dates", "choose", "write_index", "yaml"]

@@ -1,0 +1,53 @@
+"""`feed.xml`: the posts as RSS, dated by their receipts.
+
+Written here for both renderers, so that both feeds are the same and no build clock enters.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from xml.sax.saxutils import escape
+
+from lanelab.publish.site.config import SiteFolders
+from lanelab.publish.site.source import read_page
+
+
+def write(folders: SiteFolders, published: list[str], url: str) -> None:
+    """Write the feed of the published posts, parents before companions."""
+    config = _website(folders)
+    items = []
+    for name in published:
+        for stem in ("index", "companion"):
+            path = folders.source / "posts" / name / f"{stem}.qmd"
+            if path.is_file() and not (page := read_page(path)).draft:
+                items.append(_item(f"{url}/posts/{name}/{stem}.html", page.front))
+    title, about = escape(str(config.get("title", "Lane Lab"))), escape(str(config.get("description", "")))
+    text = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom">\n<channel>\n'
+        f"<title>{title}</title>\n<link>{escape(url)}/</link>\n<description>{about}</description>\n"
+        f'<atom:link href="{escape(url)}/feed.xml" rel="self" type="application/rss+xml"/>\n'
+        + "".join(items)
+        + "</channel>\n</rss>\n"
+    )
+    (folders.built / "feed.xml").write_text(text, encoding="utf-8")
+
+
+def _item(link: str, front: dict[str, object]) -> str:
+    day = front.get("date")
+    date = ""
+    if day:
+        moment = datetime.fromisoformat(str(day)).replace(tzinfo=UTC)
+        date = f"<pubDate>{format_datetime(moment)}</pubDate>\n"
+    about = " ".join(str(front.get("description") or "").split())
+    return (
+        f"<item>\n<title>{escape(str(front.get('title', link)))}</title>\n<link>{escape(link)}</link>\n"
+        f"<guid>{escape(link)}</guid>\n<description>{escape(about)}</description>\n{date}</item>\n"
+    )
+
+
+def _website(folders: SiteFolders) -> dict[str, object]:
+    import yaml
+
+    config = yaml.safe_load((folders.source / "_quarto.yml").read_text(encoding="utf-8"))
+    return dict(config.get("website") or {})
