@@ -15,6 +15,7 @@ import email.utils
 import errno
 import itertools
 import json
+import math
 import os
 import time
 from collections.abc import Coroutine
@@ -248,8 +249,10 @@ def _retry_after(value: str | None) -> float | None:
     """Seconds or an HTTP date; None if there is neither."""
     if not value:
         return None
-    if value.strip().isdigit():
-        return float(value)
+    try:
+        return max(0.0, float(value)) if math.isfinite(float(value)) else None
+    except ValueError:
+        pass
     try:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
