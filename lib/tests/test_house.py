@@ -15,8 +15,8 @@ PACKAGE = LIB / "lanelab"
 # DESIGN's floors, ground first; on one floor a room may import those named before it.
 FLOORS = [
     ["errors", "paths", "yamlfile", "receipts"],
-    ["machine", "checkpoint", "recipe", "campaign", "stats"],
-    ["memory", "routing"],
+    ["machine", "machine_here", "checkpoint", "recipe", "campaign", "stats"],
+    ["memory", "routing", "planning"],
     ["lane", "preflight", "importers"],
     ["boot"],
     ["measure", "reference", "quality", "profiling", "mini"],
