@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lanelab import campaign as campaigns
+from lanelab.errors import LabError
+from lanelab.publish.ledger import prove
 from lanelab.publish.site import feed, notebooks, render
 from lanelab.publish.site.config import SiteConfig, SiteFolders, measured
 from lanelab.publish.site.source import read_page
+from lanelab.receipts import Store, read_receipt
 from lanelab.receipts.files import write_atomic
 
 
@@ -92,11 +93,19 @@ def choose(folders: SiteFolders, config: SiteConfig) -> tuple[list[str], dict[st
 
 
 def verify(folders: SiteFolders, published: list[str]) -> None:
-    """Stop at a receipt that does not verify, naming its file. Raises `BrokenReceipt`."""
-    from lanelab.receipts import verify as receipts_verify
-
+    """Stop at a receipt that does not verify, naming its file. Raises `BrokenReceipt`, `BadFile`."""
     for name in published:
-        receipts_verify.verify_or_raise(folders.campaign(name))
+        for _, error in broken_receipts(folders.campaign(name)):
+            raise error
+
+
+def broken_receipts(campaign_dir: Path) -> Iterator[tuple[Path, LabError]]:
+    """The receipts of a campaign whose bytes are not those that were written, and why."""
+    for path in Store(campaign_dir).paths():
+        try:
+            prove(path, read_receipt(path))
+        except LabError as error:
+            yield path, error
 
 
 def write_data(folders: SiteFolders, published: list[str]) -> None:
@@ -153,17 +162,6 @@ def _sentence(text: str) -> str:
 
 def campaign_dates(folders: SiteFolders, name: str) -> list[str]:
     """The days on which a campaign's receipts were made, sorted; the site knows no other clock."""
-    from lanelab.receipts import Store
-
-    store = Store(folders.campaign(name))
-    moments = [receipt.finished or receipt.started for receipt in map(_read, store.paths())]
+    receipts = map(read_receipt, Store(folders.campaign(name)).paths())
+    moments = [receipt.finished or receipt.started for receipt in receipts]
     return sorted({moment.date().isoformat() for moment in moments if moment})
-
-
-def _read(path: Path) -> Any:
-    from lanelab.receipts import read_receipt
-
-    return read_receipt(path)
-
-
-__all__ = ["Built", "build", "campaign_dates", "choose", "write_index", "yaml"]

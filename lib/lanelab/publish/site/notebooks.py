@@ -26,7 +26,6 @@ from typing import Any
 import lanelab
 from lanelab.errors import LabError
 from lanelab.publish.site.cells import IMAGES, MIME_ORDER, options_of, text_of
-from lanelab.publish.site.preprocess import read_notebook
 from lanelab.receipts.files import write_atomic
 
 # rooms whose code decides what a published notebook shows
@@ -283,6 +282,3 @@ def jobs_of(lab: Path, campaign: str, notebooks_out: Path) -> list[Job]:
                 target=notebooks_out / campaign / f"{step.step}.ipynb",
             )
     return list(jobs.values())
-
-
-__all__ = ["Job", "NotebookFailed", "execute_all", "jobs_of", "normalised", "read_notebook", "render_key"]

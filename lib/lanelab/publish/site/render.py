@@ -102,7 +102,7 @@ def _fallback(folders: SiteFolders, url: str | None) -> Rendering:
     _search_without_a_server(site.out)
     if folders.built.exists():
         shutil.rmtree(folders.built)
-    os.replace(site.out, folders.built)
+    site.out.replace(folders.built)
     shutil.rmtree(folders.staging)
     return Rendering(name, [text for text in site.warnings if not _QUARTO_ONLY.search(text)])
 

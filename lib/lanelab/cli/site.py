@@ -1,0 +1,47 @@
+"""`lanelab site`: the website and its gate."""
+
+from __future__ import annotations
+
+import click
+
+from lanelab import paths
+from lanelab.cli.output import Answer, command, progress
+
+
+@click.group("site", short_help="The website: build, check.")
+def site() -> None:
+    """Turn receipts, notebooks and posts into the website, and hold it to its sources."""
+
+
+@command("build", "lanelab site build")
+@click.option("--quarto", "renderer", flag_value="quarto", help="Render with Quarto; an error where it is missing.")
+@click.option("--fallback", "renderer", flag_value="fallback", help="Render with smalldocs even where Quarto is.")
+@click.option("--url", default=None, help="Where the site is published; RSS and social images need it.")
+@click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Notebooks at a time.")
+def build(renderer: str | None, url: str | None, workers: int) -> Answer:
+    """Build the website into site/_site; stops at a receipt, fact, notebook or page that is wrong."""
+    from lanelab.publish.site.build import build as build_site
+
+    built = build_site(paths.root(), renderer=renderer, url=url, workers=workers, say=progress)
+    lines = [f"not published: {name}: {why}" for name, why in built.skipped.items()]
+    lines += [f"warning: {text}" for text in built.warnings]
+    what = f"{built.pages} pages of {len(built.campaigns)} campaigns by {built.renderer} in {built.seconds} s"
+    done = f"{built.executed} of {built.notebooks} notebooks executed, the others unchanged"
+    return Answer(built.data(), "\n".join([*lines, f"{what}; {done}", built.path]))
+
+
+@command("check", "lanelab site check")
+def check() -> Answer:
+    """Fail on a number that is no fact, a dead link, a picture without words, a secret; one line each."""
+    from lanelab.publish.site.check import check as check_site
+
+    findings = check_site(paths.root())
+    errors = [finding for finding in findings if finding.severity == "error"]
+    text = [finding.text() for finding in findings]
+    text.append(f"{len(errors)} errors, {len(findings) - len(errors)} warnings")
+    data = {"ok": not errors, "findings": [finding.data() for finding in findings]}
+    return Answer(data, "\n".join(text), exit_code=1 if errors else 0)
+
+
+for made in (build, check):
+    site.add_command(made)

@@ -1,0 +1,261 @@
+"""The gate: what may not be published, each finding one line that names file and line.
+
+Sources are read for digits that are no facts, references to nothing and code that would have to run;
+executed notebooks for errors; built pages for literal shortcodes, pictures without words, dead links
+and addresses elsewhere; every published file for private receipts and secrets; receipts for their
+digests; and every page is held to what `expect` derives from its source.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lanelab.errors import LabError
+from lanelab.publish.prose import loose_digits
+from lanelab.publish.site import cells, expect
+from lanelab.publish.site.build import broken_receipts, choose
+from lanelab.publish.site.built import BuiltPage, BuiltSite
+from lanelab.publish.site.config import SiteFolders
+from lanelab.publish.site.source import Page, lines_outside_code, pieces, read_page, source_pages
+from lanelab.receipts import Store, read_receipt
+from lanelab.receipts.redact import redact_text
+
+_GENERATED = ("receipts", "notebooks-out")  # pages made from receipts and notebooks, checked where they come from
+_PROSE_FIELDS = ("title", "subtitle", "description", "answer")
+_SHORTCODE = re.compile(r"\{\{<[^>]*>\}\}")
+_PYTHON = re.compile(r"\{python\}")
+_TEXT_FILES = {".html", ".json", ".csv", ".xml", ".txt", ".ipynb", ".svg", ".md", ".js", ".css", ".yml", ".yaml"}
+_REFERENCE = re.compile(r"(?<![\w@\\?/.])-?@((?:fig|tbl|sec|eq|lst)-[A-Za-z0-9][\w-]*)")
+
+
+class NotBuilt(LabError):
+    """There is no built site to check."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that stops (`error`) or should be looked at (`warning`)."""
+
+    rule: str
+    file: str
+    line: int
+    message: str
+    severity: str = "error"
+
+    def text(self) -> str:
+        """`site/posts/x.qmd:12: digit: …`."""
+        note = " (draft: a warning)" if self.severity == "warning" else ""
+        return f"{self.file}:{self.line}: {self.rule}: {self.message}{note}"
+
+    def data(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+def check(lab: Path) -> list[Finding]:
+    """Everything that is wrong with a lab's built site. Raises `NotBuilt`, `BadFile`."""
+    folders = SiteFolders(lab)
+    if not (folders.built / "index.html").is_file():
+        raise NotBuilt(f"no built site at {folders.built}; `lanelab site build` makes it")
+    published, _ = choose(folders, folders.config())
+    site = BuiltSite(folders.built)
+    pages = [read_page(path) for path in source_pages(folders.source)]
+    pages = [page for page in pages if _belongs(page.path.relative_to(folders.source), published)]
+    found: list[Finding] = []
+    for page in pages:
+        found += check_source(page, folders)
+        found += check_expected(page, folders, site)
+    for name in published:
+        for path in sorted((folders.notebooks / name).glob("*.ipynb")):
+            found += check_notebook(path, folders)
+    for built in site.pages.values():
+        found += check_page(built, site, folders)
+    found += check_private(folders, published)
+    found += check_receipts(folders, published)
+    return sorted(set(found), key=lambda one: (one.severity, one.file, one.line, one.rule))
+
+
+def _belongs(path: Path, published: list[str]) -> bool:
+    """Whether a page is part of this build: posts of campaigns that are not published are not."""
+    return path.parts[0] != "posts" or len(path.parts) < 3 or path.parts[1] in published
+
+
+def check_source(page: Page, folders: SiteFolders) -> Iterator[Finding]:
+    """Digits, references and code in one source page."""
+    file = _shown(page.path, folders)
+    relative = page.path.relative_to(folders.source)
+    if relative.parts[0] not in _GENERATED:
+        severity = "warning" if page.draft else "error"
+        for digit in loose_digits(page.path.read_text(encoding="utf-8")):
+            yield Finding("digit", file, digit.line, f"{digit.text!r} is {digit.message}", severity)
+        yield from _front_digits(page, file, severity)
+    labels = _labels(page, folders)
+    for index, line, prose in lines_outside_code(page.body):
+        number = page.first_line + index
+        if not prose and re.match(r"\s*(`{3,}|~{3,})\s*\{(python|r|julia|ojs)\b", line):
+            yield Finding("code", file, number, "an executable cell; nothing is executed while pages are rendered")
+        for piece, is_prose in pieces(line) if prose else ():
+            if _PYTHON.search(piece):
+                yield Finding("python", file, number, "inline `{python}` stays literal; write a fact, {{< var … >}}")
+            if not is_prose:
+                continue
+            for reference in _REFERENCE.finditer(piece):
+                if reference[1] not in labels:
+                    valid = ", ".join(sorted(labels)) or "none on this page"
+                    yield Finding("reference", file, number, f"@{reference[1]} refers to nothing (valid: {valid})")
+
+
+def _front_digits(page: Page, file: str, severity: str) -> Iterator[Finding]:
+    lines = page.path.read_text(encoding="utf-8").splitlines()[: page.first_line - 1]
+    for name in _PROSE_FIELDS:
+        value = page.front.get(name)
+        for digit in loose_digits(str(value)) if value else ():
+            line = next((n for n, text in enumerate(lines, 1) if text.startswith(f"{name}:")), 1)
+            yield Finding("digit", file, line, f"{digit.text!r} in {name} is {digit.message}", severity)
+
+
+def _labels(page: Page, folders: SiteFolders) -> set[str]:
+    labels = set(re.findall(r"\{[^{}\n]*#((?:fig|tbl)-[\w-]+)[^{}\n]*\}", page.body))
+    if page.front.get("number-sections") is True:
+        labels |= set(re.findall(r"^#{1,6} .*\{[^{}\n]*#(sec-[\w-]+)", page.body, re.M))
+    for path, name in re.findall(r"\{\{<\s*embed\s+([^\s#>]+)#([\w-]+)", page.body):
+        notebook = page.path.parent / path
+        if notebook.is_file():
+            for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+                if name in (cells.label_of(cell), cell.get("id")) and cell.get("outputs"):
+                    labels.add(cells.label_of(cell))
+    return labels
+
+
+def check_expected(page: Page, folders: SiteFolders, site: BuiltSite) -> Iterator[Finding]:
+    """One built page against its source."""
+    relative = page.path.relative_to(folders.source).with_suffix(".html")
+    file = _shown(page.path, folders)
+    if relative not in site.pages:
+        yield Finding("page", file, 1, f"was not built: there is no {relative.as_posix()}; build the site again")
+        return
+    for difference in expect.differences(expect.expected(page.path, folders.source), site.pages[relative]):
+        yield Finding("page", file, difference.line, difference.message)
+
+
+def check_notebook(path: Path, folders: SiteFolders) -> Iterator[Finding]:
+    """Errors in an executed notebook, digits in its text."""
+    text = path.read_text(encoding="utf-8")
+    source = folders.lab / "notebooks" / path.name
+    source_text = source.read_text(encoding="utf-8") if source.is_file() else ""
+    for cell in json.loads(text)["cells"]:
+        name = cell.get("id", "")
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "error":
+                line = _line_of(text, '"output_type": "error"')
+                what = f"cell {name!r} ends in {output.get('ename')}: {output.get('evalue')}"
+                yield Finding("error-output", _shown(path, folders), line, what)
+        if cell["cell_type"] == "markdown":
+            for digit in loose_digits(cells.text_of(cell["source"])):
+                line = _line_of(source_text, f'"id": "{name}"')
+                yield Finding(
+                    "digit", _shown(source, folders), line, f"{digit.text!r} in cell {name!r} is {digit.message}"
+                )
+
+
+def check_page(page: BuiltPage, site: BuiltSite, folders: SiteFolders) -> Iterator[Finding]:
+    """One built page: what is left of the sources' syntax, pictures, links."""
+    file = _shown(folders.built / page.path, folders)
+    for match in _SHORTCODE.finditer(_without_code(page)):
+        yield _traced("shortcode", match[0], "a literal shortcode", page, folders)
+    for match in _PYTHON.finditer(_without_code(page)):
+        yield _traced("python", match[0], "a literal {python}", page, folders)
+    for match in re.finditer(r"\?@[\w-]+", page.main.get_text(" ")):
+        yield _traced("reference", match[0][1:], f"an unresolved reference, {match[0]}", page, folders)
+    for tag in page.soup.select(".cell-output-error"):
+        yield Finding("error-output", file, tag.sourceline or 0, "a cell's error stands on the page")
+    for image in page.soup.find_all("img"):
+        if not str(image.get("alt") or "").strip():
+            yield Finding(
+                "alt", file, image.sourceline or 0, f"{image.get('src')} has no alt text that states the finding"
+            )
+    for svg in page.soup.select("main svg"):
+        if not (svg.get("aria-label") or svg.find("title") or svg.get("aria-hidden") == "true"):
+            yield Finding("alt", file, svg.sourceline or 0, "an inline picture has neither aria-label nor title")
+    for address, line, use in page.links():
+        yield from _address(page, site, address, line, use, file)
+
+
+def _address(page: BuiltPage, site: BuiltSite, address: str, line: int, use: str, file: str) -> Iterator[Finding]:
+    if re.match(r"^(https?:)?//", address):
+        if use == "load":
+            yield Finding("elsewhere", file, line, f"the page loads {address}; everything it needs must be on the site")
+    elif re.match(r"^(javascript|file):", address):
+        yield Finding("link", file, line, f"{address[:60]} is no address")
+    elif address and not re.match(r"^[a-zA-Z][\w+.-]*:", address) and (why := site.dead(page, address)):
+        yield Finding("link", file, line, f"{address} is dead: {why}")
+
+
+def _without_code(page: BuiltPage) -> str:
+    text = BuiltPage(page.path, page.text).main  # a copy of its own, since tags are taken out
+    for tag in text.select("code, pre"):
+        tag.decompose()
+    return text.get_text(" ")
+
+
+def _traced(rule: str, needle: str, what: str, page: BuiltPage, folders: SiteFolders) -> Finding:
+    """A finding at the source line that holds the text, else at the built page's."""
+    for suffix in (".qmd", ".md"):
+        source = (folders.source / page.path).with_suffix(suffix)
+        if source.is_file() and needle in (text := source.read_text(encoding="utf-8")):
+            return Finding(rule, _shown(source, folders), _line_of(text, needle), f"{what}: {needle}")
+    line = _line_of(page.text, needle)
+    return Finding(rule, _shown(folders.built / page.path, folders), line, f"{what}: {needle}")
+
+
+def check_private(folders: SiteFolders, published: list[str]) -> Iterator[Finding]:
+    """Private receipts, secrets and paths of this machine in anything that would be published."""
+    private = {
+        path.stem
+        for name in published
+        for path in Store(folders.campaign(name)).paths()
+        if read_receipt(path).visibility == "private"
+    }
+    known = re.compile("|".join(map(re.escape, sorted(private)))) if private else None
+    home = str(folders.lab)
+    for path in sorted(folders.built.rglob("*")):
+        if not path.is_file() or "site_libs" in path.relative_to(folders.built).parts:
+            continue
+        file = _shown(path, folders)
+        if path.stem in private:
+            yield Finding("private", file, 1, f"the private receipt {path.stem} is published")
+        if path.suffix not in _TEXT_FILES:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if known and (match := known.search(line)):
+                yield Finding("private", file, number, f"names the private receipt {match[0]}")
+            if home in line:
+                yield Finding("private", file, number, "names a path of this machine")
+            elif (clean := redact_text(line)) != line:
+                yield Finding("secret", file, number, f"holds what must not be published: {_around(line, clean)}")
+
+
+def _around(line: str, clean: str) -> str:
+    at = next((i for i, (a, b) in enumerate(zip(line, clean, strict=False)) if a != b), 0)
+    return repr(" ".join(clean[max(0, at - 25) : at + 20].split()))
+
+
+def check_receipts(folders: SiteFolders, published: list[str]) -> Iterator[Finding]:
+    """Every receipt's bytes and digest."""
+    for name in published:
+        for path, error in broken_receipts(folders.campaign(name)):
+            yield Finding("receipt", _shown(path, folders), 1, str(error).removeprefix(f"{path}: "))
+
+
+def _shown(path: Path, folders: SiteFolders) -> str:
+    return path.relative_to(folders.lab).as_posix() if path.is_relative_to(folders.lab) else path.as_posix()
+
+
+def _line_of(text: str, needle: str) -> int:
+    at = text.find(needle)
+    return text.count("\n", 0, at) + 1 if at >= 0 else 1
