@@ -1,0 +1,133 @@
+"""What a step would measure, and what it did: the two keys of a run, without a lane or a kernel.
+
+The measure key comes from the campaign's plan, the notebook's parameters and metadata, the
+workload's version and the lane's file. The render key comes from the notebook's cells, the
+publishing code and the campaign's receipts. A changed comment changes neither what is measured nor
+its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from lanelab import campaign as campaigns
+from lanelab import lane as lanes
+from lanelab import measure
+from lanelab.errors import NotFound
+from lanelab.receipts import measure_key
+from lanelab.receipts.canonical import canonical_bytes
+from lanelab.run.record import Measured, Render
+from lanelab.run.source import Source
+
+_REPORTED = ("papermill", "nbclient", "nbconvert", "ipykernel", "jupyter_client", "numpy", "matplotlib", "duckdb")
+
+
+def measured(source: Source, campaign_name: str, lane: str | None, parameters: Mapping[str, Any]) -> list[Measured]:
+    """The measure keys of the notebook's workloads under these parameters.
+
+    Raises `NotFound` for a workload that is not known, and what its `resolve` raises for a parameter.
+    """
+    if not source.workloads:
+        return []
+    plan = _plan_of(campaign_name)
+    found = []
+    for name in source.workloads:
+        if name not in measure.WORKLOADS:
+            raise NotFound("workload", name, measure.WORKLOADS, hint=f"it stands in the metadata of {source.path.name}")
+        workload = measure.WORKLOADS[name]
+        preset = parameters.get("preset")
+        inputs = {
+            "version": workload.version,
+            "parameters": workload.resolve(preset if isinstance(preset, str) else None, None),
+            "model": plan.model if plan else None,
+            "machine": plan.machine if plan else None,
+            "recipe_digest": recipe_digest(lane),
+        }
+        found.append(Measured(workload=name, key=measure_key(workload=name, **inputs), inputs=inputs))
+    return found
+
+
+def _plan_of(name: str) -> campaigns.Campaign | None:
+    try:
+        return campaigns.load(name)
+    except NotFound:
+        if name == campaigns.HERE:
+            return None
+        raise
+
+
+def recipe_digest(lane: str | None) -> str | None:
+    """The digest of the recipe in the lane's file; None for a URL. Raises `UnknownLane`, `BadFile`."""
+    if lane is None:
+        return None
+    recipe = lanes.load(lane).recipe_ref()
+    return recipe.digest if recipe else None
+
+
+def require_lane(source: Source, lane: str | None) -> None:
+    """Raises `UnknownLane`, `LaneDown` if the notebook's workloads need a lane that does not answer."""
+    if lane is None:
+        raise NotFound("lane", "none", hint=f"{source.path.name} measures a lane: name it with --lane")
+    lanes.resolve(lane)
+
+
+def receipts_of_run(campaign_dir: Path, run_id: str) -> list[str]:
+    """The ids of the receipts that say they were made by this run."""
+    found = []
+    for path in sorted((campaign_dir / "receipts").glob("*/*.json")):
+        try:
+            content = path.read_bytes()
+            if run_id.encode() in content and json.loads(content).get("run") == run_id:
+                found.append(path.stem)
+        except (OSError, ValueError, AttributeError):
+            continue
+    return found
+
+
+def render(source: Source, campaign_dir: Path) -> Render:
+    """The render key as it is now."""
+    parts = {
+        "code_sha256": source.code_sha256,
+        "publish_sha256": publish_sha256(),
+        "receipts_sha256": receipts_sha256(campaign_dir),
+    }
+    return Render(key=hashlib.sha256(canonical_bytes(parts)).hexdigest(), **parts)
+
+
+@lru_cache(maxsize=1)
+def publish_sha256() -> str:
+    """Of the code that turns receipts into prose, tables and figures."""
+    here = Path(campaigns.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted([*(here / "publish").rglob("*"), here / "notebook.py"]):
+        if path.is_file() and "__pycache__" not in path.parts:
+            total.update(path.relative_to(here).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def receipts_sha256(campaign_dir: Path) -> str:
+    """Of the campaign's receipt files, by name and content."""
+    total = hashlib.sha256()
+    for path in sorted((campaign_dir / "receipts").glob("*/*")):
+        if path.is_file():
+            total.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Python's and of what ran the notebook."""
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for name in ("lanelab", *_REPORTED):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

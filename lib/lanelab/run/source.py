@@ -1,0 +1,119 @@
+"""The notebook to run: found by step or path, read, and its kernel checked, before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from nbformat import NotebookNode
+
+from lanelab.errors import NotFound
+from lanelab.paths import root
+from lanelab.receipts.canonical import canonical_bytes
+from lanelab.run.errors import Refused, UnknownKernel, UnreadableNotebook
+
+DEFAULT_KERNEL = "python3"
+INJECTED = "injected-parameters"
+
+
+class UnknownStep(Refused, NotFound):
+    """There is no notebook of that step or path. Data: `name`, `valid`."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A notebook as it is stored. `sha256` is of the file's bytes, `code_sha256` of what cells say."""
+
+    path: Path
+    notebook: NotebookNode
+    sha256: str
+    code_sha256: str
+
+    @property
+    def step(self) -> str:
+        """Its step: from the metadata, else the file's name made plain."""
+        step = lab_metadata(self.notebook).get("step")
+        plain = re.sub(r"[^a-z0-9]+", "-", str(step or self.path.stem).lower()).strip("-")
+        return plain[:64] or "notebook"
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads that it measures, by name."""
+        found = lab_metadata(self.notebook).get("workloads")
+        return [str(name) for name in found] if isinstance(found, list) else []
+
+    @property
+    def code_cells(self) -> list[str]:
+        """The ids of the cells that can run, in order; blank ones never run and do not count."""
+        return [cell.id for cell in self.notebook.cells if runs(cell)]
+
+
+def lab_metadata(notebook: NotebookNode) -> dict[str, Any]:
+    """The notebook's `lanelab` metadata."""
+    found = notebook.metadata.get("lanelab")
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def runs(cell: NotebookNode) -> bool:
+    """Whether a cell has something to execute and is the author's."""
+    return cell.cell_type == "code" and bool(cell.source.strip()) and INJECTED not in cell.metadata.get("tags", [])
+
+
+def steps() -> dict[str, Path]:
+    """The lab's step notebooks by name."""
+    return {path.stem: path for path in sorted((root() / "notebooks").glob("*.ipynb"))}
+
+
+def find(step_or_notebook: str) -> Path:
+    """The file of a step of notebooks/, or of a path. Raises `UnknownStep`."""
+    path = Path(step_or_notebook)
+    if path.suffix == ".ipynb" or "/" in step_or_notebook:
+        if path.is_file():
+            return path.resolve()
+        raise UnknownStep("notebook", step_or_notebook, hint="no such file")
+    known = steps()
+    if step_or_notebook not in known:
+        raise UnknownStep("step", step_or_notebook, known, hint="or give the path of a notebook, ending in .ipynb")
+    return known[step_or_notebook]
+
+
+def read(path: Path) -> Source:
+    """The notebook, upgraded to cells with ids. Raises `UnreadableNotebook`."""
+    try:
+        content = path.read_bytes()
+        notebook = nbformat.reads(content.decode("utf-8"), as_version=4)
+        notebook = nbformat.v4.upgrade(notebook)
+        nbformat.validate(notebook)
+    except OSError as error:
+        raise UnreadableNotebook(f"{path}: cannot be read: {error.strerror}", path=str(path)) from error
+    except Exception as error:  # nbformat raises what its parsers raise
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UnreadableNotebook(f"{path}: is no notebook: {why}", path=str(path)) from error
+    ids = [cell.id for cell in notebook.cells]
+    if len(set(ids)) != len(ids):
+        twice = next(name for name in ids if ids.count(name) > 1)
+        raise UnreadableNotebook(f"{path}: two cells have the id {twice!r}", path=str(path))
+    said = [[cell.id, cell.cell_type, cell.source, sorted(cell.metadata.get("tags", []))] for cell in notebook.cells]
+    return Source(
+        path, notebook, hashlib.sha256(content).hexdigest(), hashlib.sha256(canonical_bytes(said)).hexdigest()
+    )
+
+
+def kernel_for(source: Source, asked: str | None) -> str:
+    """The kernel's name, if it is installed and speaks Python. Raises `UnknownKernel`, `UnreadableNotebook`."""
+    name = asked or source.notebook.metadata.get("kernelspec", {}).get("name") or DEFAULT_KERNEL
+    manager = KernelSpecManager()
+    installed = sorted(manager.find_kernel_specs())
+    if name not in installed:
+        raise UnknownKernel(
+            f"no kernel {name!r} is installed (installed: {', '.join(installed) or 'none'})", name=name, valid=installed
+        )
+    language = manager.get_kernel_spec(name).language
+    if language.lower() != "python":
+        raise UnreadableNotebook(f"{source.path}: kernel {name!r} speaks {language}; only Python notebooks are run")
+    return str(name)
