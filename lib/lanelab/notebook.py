@@ -20,7 +20,7 @@ from typing import Any
 
 from lanelab import campaign as campaigns
 from lanelab.errors import NotFound
-from lanelab.publish import exhibit, facts, shown
+from lanelab.publish import exhibit, facts, register, shown
 from lanelab.publish.facts import Fact
 from lanelab.publish.reader import Reader
 from lanelab.publish.say import said
@@ -104,6 +104,18 @@ class Book:
         """Aggregate and per-stream speed by concurrency, with the knee."""
         self.figure("knee")
 
+    def figure_ladder(self) -> None:
+        """Every boot's decode speed as a share of the baseline."""
+        self.figure("ladder")
+
+    def figure_needles(self) -> None:
+        """Codes found in long prompts, and decode speed behind them."""
+        self.figure("needles")
+
+    def figure_coverage(self) -> None:
+        """Share of router picks that a hot list serves, by its size."""
+        self.figure("coverage")
+
     def table_decode(self) -> None:
         """The decode figure's numbers."""
         self.table("decode")
@@ -111,6 +123,56 @@ class Book:
     def table_knee(self) -> None:
         """The knee figure's numbers."""
         self.table("knee")
+
+    def table_boots(self) -> None:
+        """Every boot in order, failures included."""
+        self.table("boots")
+
+    def table_walls(self) -> None:
+        """The boots that did not come up sane, and why."""
+        self.table("walls")
+
+    def table_ladder(self) -> None:
+        """Every boot against the baseline."""
+        self.table("ladder")
+
+    def table_ab(self) -> None:
+        """The control against the fastest step."""
+        self.table("ab")
+
+    def table_budgets(self) -> None:
+        """What each hot budget left, and the speed it gave."""
+        self.table("budgets")
+
+    def table_coverage(self) -> None:
+        """Single points of coverage."""
+        self.table("coverage")
+
+    def table_needles(self) -> None:
+        """Long context by prompt size."""
+        self.table("needles")
+
+    def table_quality(self) -> None:
+        """Teacher-forced comparisons beside their floor."""
+        self.table("quality")
+
+    def table_suites(self) -> None:
+        """Task suites."""
+        self.table("suites")
+
+    def table_profile(self) -> None:
+        """Where the time goes."""
+        self.table("profile")
+
+    def table_claims(self) -> None:
+        """Claims with their states and evidence, from claims.yaml."""
+        text = register.claims_table(self.dir, self.facts, site=not self.measuring)
+        shown.sentence(text or "*No claims are written down yet.*").display()
+
+    def table_corrections(self) -> None:
+        """What was taken back, when and why; the old value stays visible."""
+        text = register.corrections_table(self.dir, self.facts, self.reader, site=not self.measuring)
+        shown.sentence(text or "*Nothing has been corrected so far.*").display()
 
 
 def open(

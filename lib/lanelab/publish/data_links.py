@@ -22,8 +22,11 @@ def write(site_dir: Path, campaigns: Iterable[Path]) -> list[Path]:
     made: list[Path] = []
     for campaign_dir in campaigns:
         reader = Reader(campaign_dir)
-        everything = [("fig", one) for one in exhibit.FIGURES.values()]
-        for prefix, one in [*everything, *(("tbl", one) for one in exhibit.TABLES.values())]:
+        exhibits: list[tuple[str, exhibit.Figure | exhibit.Table]] = [
+            *(("fig", one) for one in exhibit.FIGURES.values()),
+            *(("tbl", one) for one in exhibit.TABLES.values()),
+        ]
+        for prefix, one in exhibits:
             rows = exhibit.plain_rows(one.rows(reader))
             if rows:
                 stem = site_dir / "data" / campaign_dir.name / f"{prefix}-{one.name}"

@@ -23,8 +23,9 @@ class Figure:
     rows: Callable[[Reader], Rows]
     draw: Callable[[Rows], Any]
     alt: Callable[[Rows], str]
-    rerun: str
     says: str
+    view: str  # the SQL view that its rows come from
+    rerun: str = ""  # the command that measures it again, with {lane}; empty while there is none
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,9 @@ class Table:
     name: str
     rows: Callable[[Reader], Rows]
     columns: tuple[Column, ...]
-    rerun: str
     says: str
+    view: str
+    rerun: str = ""
     note: Callable[[Rows], str] = lambda rows: ""
 
 

@@ -143,10 +143,9 @@ def compiled(source: FromRows, kind: Kind) -> tuple[str, list[Any], str]:
         tests.append(f"{state} IS DISTINCT FROM 'contended'")
         words.append("not contended")
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
-    sql = (
-        f"SELECT {_STATS[source.stat].format(target)} AS value, "
-        f'list(DISTINCT "receipt" ORDER BY "receipt") AS receipts, count({target}) AS n FROM {quoted(kind.view)}{where}'
-    )
+    read = f'list(DISTINCT "receipt" ORDER BY "receipt") AS receipts, count({target}) AS n'
+    # names are checked and quoted, values are parameters
+    sql = f"SELECT {_STATS[source.stat].format(target)} AS value, {read} FROM {quoted(kind.view)}{where}"  # noqa: S608
     said = f"{source.stat} of {source.value} in {kind.view}" + (f" where {', '.join(words)}" if words else "")
     return sql, values, said
 

@@ -12,16 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lanelab.errors import LabError
 from lanelab.receipts import views
-from lanelab.receipts.kinds import Kind, load_all
+from lanelab.receipts.kinds import ENVELOPE, Kind, load_all
+from lanelab.receipts.views import BadQuery
 
 _ENVELOPE_ORDER = 'ORDER BY "started", "receipt", "row"'
 _PLAIN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-
-
-class BadQuery(LabError):
-    """A query is not one SELECT over the views, or DuckDB refuses it. Data: `query`."""
 
 
 class Reader:
@@ -36,7 +32,7 @@ class Reader:
     @cached_property
     def connection(self) -> Any:
         """The DuckDB connection, opened at the first question."""
-        return views.open([self.campaign_dir], current_run=self.current_run)
+        return views.open([self.campaign_dir], self.current_run, private=not self.public_only)
 
     def rows(self, kind_name: str, *, everything: bool = False) -> list[dict[str, Any]]:
         """Rows of `<kind>` (or `<kind>_all`) in the order they were made; empty for an unused kind."""
@@ -44,23 +40,12 @@ class Reader:
         if found is None or not (self.campaign_dir / "receipts" / kind_name).is_dir():
             return []
         view = f"{found.view}_all" if everything else found.view
-        where = "WHERE \"visibility\" = 'public'" if self.public_only else ""
-        return self.select(f'SELECT * FROM "{view}" {where} {_ENVELOPE_ORDER}')  # noqa: S608 (a registered kind)
+        return self.select(f'SELECT * FROM "{view}" {_ENVELOPE_ORDER}')  # noqa: S608 (a registered kind)
 
     def select(self, query: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The rows of one SELECT; `values` fill its `?`. Raises `BadQuery`."""
-        import duckdb
-
-        try:
-            statements = self.connection.extract_statements(query)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise BadQuery(f"one SELECT over the views is allowed, not {query[:80]!r}", query=query)
-            answer = self.connection.execute(query, list(values))
-            names = [column[0] for column in answer.description]
-            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-        except duckdb.Error as error:
-            first = str(error).strip().splitlines()[0]
-            raise BadQuery(f"the query fails: {first}", query=query) from error
+        found = views.answer(self.connection, query, values)
+        return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
     def views_in(self, query: str) -> list[str]:
         """The views that a query reads."""
@@ -69,8 +54,6 @@ class Reader:
 
 def columns_of(kind: Kind) -> list[str]:
     """Names that a fact may read or filter on: the row's fields and the receipt's own."""
-    from lanelab.receipts.kinds import ENVELOPE
-
     return sorted({*kind.row.model_fields, *ENVELOPE})
 
 
@@ -79,3 +62,6 @@ def quoted(name: str) -> str:
     if not _PLAIN.match(name):
         raise BadQuery(f"{name!r} is not a column name", query=name)
     return f'"{name}"'
+
+
+__all__ = ["BadQuery", "Reader", "columns_of", "quoted"]

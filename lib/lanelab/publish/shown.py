@@ -58,12 +58,16 @@ def data_line(made: Figure | Table, prefix: str, campaign: str, *, lane: str | N
     """Links to CSV and JSON (on the site) and the command that measures it again."""
     stem = f"{DATA}/{campaign}/{prefix}-{made.name}"
     links = f"Data: [CSV]({stem}.csv), [JSON]({stem}.json). " if site else ""
-    return _markdown(f"{links}Measure it again: `{rerun(made, lane)}`", f"data {made.name}")
+    text = f"{links}{again(made, campaign, lane)}"
+    return _markdown(f"::: {{.data-links}}\n{text}\n:::" if site else text, f"data {made.name}")
 
 
-def rerun(made: Figure | Table, lane: str | None) -> str:
-    """The command of an exhibit for this lane; `LANE` where the campaign names none."""
-    return made.rerun.format(lane=lane or "LANE")
+def again(made: Figure | Table, campaign: str, lane: str | None) -> str:
+    """How to get the rows again: the workload's command, or the query where there is no workload."""
+    if made.rerun:
+        return f"Measure it again: `{made.rerun.format(lane=lane or 'LANE')}`"
+    query = f"SELECT * FROM {made.view} WHERE campaign = '{campaign}'"  # noqa: S608 (text to copy, run by nobody here)
+    return f'Read it from the receipts: `lanelab query "{query}"`'
 
 
 def sentence(text: str) -> Shown:
@@ -72,7 +76,8 @@ def sentence(text: str) -> Shown:
 
 
 def _nothing(made: Figure | Table, lane: str | None) -> Shown:
-    return _markdown(f"*Nothing measured yet: run* `{rerun(made, lane)}`", f"nothing {made.name}")
+    how = f": run `{made.rerun.format(lane=lane or 'LANE')}`" if made.rerun else f" of kind `{made.view}`"
+    return _markdown(f"*Nothing measured yet*{how}.", f"nothing {made.name}")
 
 
 def _markdown(text: str, what: str) -> Shown:

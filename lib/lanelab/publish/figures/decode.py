@@ -6,7 +6,7 @@ from typing import Any
 
 from lanelab.publish import style
 from lanelab.publish.exhibit import Figure, figure
-from lanelab.publish.figures.parts import cycle, key_below, log_ticks, range_bars
+from lanelab.publish.figures.parts import cycle, from_zero, key_below, log_ticks, range_bars
 from lanelab.publish.quantity import number_text
 from lanelab.publish.reader import Reader
 from lanelab.publish.summary import Rows, grouped, one, origin_of, receipts_of, series_key, state_of, summary
@@ -49,8 +49,7 @@ def draw(shown: Rows) -> Any:
                 range_bars(axis, mixed, "prompt_tokens", field, f"{label} (contended)", number, hollow=True)
             axis.set_title(title)
             axis.set_xscale("log")
-            axis.margins(y=0.12)
-            axis.set_ylim(bottom=0)
+            from_zero(axis, shown, field)
         log_ticks(axes[1], sorted({row["prompt_tokens"] for row in shown if row["prompt_tokens"]}))
         axes[1].set_xlabel("prompt tokens (log scale)")
         key_below(made, axes[1])
@@ -81,5 +80,4 @@ def alt(shown: Rows) -> str:
     )
 
 
-figure(Figure("decode", rows, draw, alt, "lanelab measure decode --lane {lane}",
-              "Time to first token and decode speed by prompt size"))  # fmt: skip
+figure(Figure("decode", rows, draw, alt, "Time to first token and decode speed by prompt size", "decode", "lanelab measure decode --lane {lane}"))  # fmt: skip

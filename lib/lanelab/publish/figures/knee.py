@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from lanelab import stats
 from lanelab.publish import style
 from lanelab.publish.exhibit import Figure, figure
-from lanelab.publish.figures.parts import key_below, log_ticks, look, range_bars
+from lanelab.publish.figures.parts import counted, from_zero, key_below, log_ticks, look, range_bars
 from lanelab.publish.quantity import number_text
 from lanelab.publish.reader import Reader
 from lanelab.publish.summary import Rows, grouped, one, origin_of, receipts_of, series_key, state_of, summary
-
-KNEE_SHARE = 0.9
-
-
-def knee_of(levels: list[tuple[int, float]]) -> int | None:
-    """The fewest streams whose aggregate reaches 90 % of the best level's. Levels: (streams, aggregate tok/s)."""
-    best = max((speed for _, speed in levels), default=0.0)
-    reached = [streams for streams, speed in levels if best > 0 and speed >= KNEE_SHARE * best]
-    return min(reached, default=None)
 
 
 def rows(reader: Reader) -> Rows:
@@ -33,10 +25,12 @@ def rows(reader: Reader) -> Rows:
     for (series, streams, contended), group in grouped(
         found, lambda row: (name(row), row["streams"], state_of(row) == "contended")
     ).items():
-        whole, each = (summary(row[field] for row in group) for field in ("aggregate_tok_s", "per_stream_tok_s"))
+        whole = summary(value for row in group for value in _runs(row))
+        each = summary(row["per_stream_tok_s"] for row in group)
+        failures = [row["failed"] for row in group if row["failed"] is not None]
         result.append({
             "series": series, "streams": streams, "state": "contended" if contended else one(group, state_of),
-            "n": whole.n, "failed": sum(row["failed"] or 0 for row in group),
+            "n": whole.n, "failed": sum(failures) if failures else None,
             "aggregate_tok_s": whole.median, "aggregate_tok_s_low": whole.low, "aggregate_tok_s_high": whole.high,
             "per_stream_tok_s": each.median, "per_stream_tok_s_low": each.low, "per_stream_tok_s_high": each.high,
             "ttft_p50_s": summary(row["ttft_p50_s"] for row in group).median,
@@ -44,10 +38,15 @@ def rows(reader: Reader) -> Rows:
         })  # fmt: skip
     for line in grouped(result, lambda row: row["series"]).values():
         clean = [row for row in line if row["state"] != "contended" and row["aggregate_tok_s"] and not row["failed"]]
-        at = knee_of([(row["streams"], row["aggregate_tok_s"]) for row in clean])
+        at = stats.knee((row["streams"], row["aggregate_tok_s"]) for row in clean)
         for row in clean:
-            row["knee"] = row["streams"] == at
+            row["knee"] = at is not None and row["streams"] == at.streams
     return sorted(result, key=lambda row: (row["series"], row["streams"], row["state"]))
+
+
+def _runs(row: dict[str, Any]) -> list[float | None]:
+    """The values behind a row: its single runs where a published row is their mean, else itself."""
+    return row.get("runs_tok_s") or [row["aggregate_tok_s"]]
 
 
 def draw(shown: Rows) -> Any:
@@ -62,31 +61,33 @@ def draw(shown: Rows) -> Any:
         ):
             for number, (label, group) in enumerate(series.items()):
                 clean = [row for row in group if row["state"] != "contended"]
-                range_bars(axis, clean, "streams", field, label, number)
+                range_bars(axis, clean, "streams", field, label + _knee_text(clean), number)
                 mixed = [row for row in group if row["state"] == "contended"]
                 range_bars(axis, mixed, "streams", field, f"{label} (contended)", number, hollow=True)
-                _marks(axis, clean, field, number, alone=len(series) == 1)
-            axis.set_title(title)
-            axis.margins(y=0.16)
-            axis.set_ylim(bottom=0)
+                _marks(axis, clean, field, number)
+            alone = _knee_text(shown) if len(series) == 1 and field == "aggregate_tok_s" else ""
+            axis.set_title(title + alone)
             axis.set_xscale("log")
+            from_zero(axis, shown, field)
         log_ticks(axes[1], sorted({row["streams"] for row in shown}))
-        axes[1].set_xlabel("streams at once (log scale); ring: the knee; ×: requests failed")
+        failed = "; ×: requests failed" if any(row["failed"] for row in shown) else ""
+        axes[1].set_xlabel(f"streams at once (log scale); ring: the knee{failed}")
         key_below(made, axes[0])
         return made
 
 
-def _marks(axis: Any, clean: Rows, field: str, number: int, *, alone: bool) -> None:
+def _knee_text(rows: Rows) -> str:
+    at = next((row["streams"] for row in rows if row["knee"]), None)
+    return "" if at is None else f" (knee: {at})"
+
+
+def _marks(axis: Any, clean: Rows, field: str, number: int) -> None:
     for row in clean:
         if row[field] is None:
             continue
         if row["knee"] and field == "aggregate_tok_s":
             axis.plot(row["streams"], row[field], marker="o", markersize=14, markerfacecolor="none",
                       markeredgecolor=look(number)[0], markeredgewidth=1.6, linestyle="none")  # fmt: skip
-            if alone:
-                axis.annotate(f"knee: {row['streams']} streams, {number_text(row[field])} tok/s",
-                              (row["streams"], row[field]), xytext=(0, -20), textcoords="offset points", ha="center",
-                              fontsize=10)  # fmt: skip
         if row["failed"]:
             axis.plot(row["streams"], row[field], marker="x", markersize=12, color=style.VERMILION,
                       markeredgewidth=2, linestyle="none")  # fmt: skip
@@ -102,17 +103,18 @@ def alt(shown: Rows) -> str:
     knee = next((row for row in line if row["knee"]), best)
     count = len({row["series"] for row in clean})
     head = f"{best['series']}, the highest of {count}: " if count > 1 else ""
-    failed = sum(row["failed"] for row in line)
+    known = [row["failed"] for row in line if row["failed"] is not None]
     n = sorted({row["n"] for row in line})
+    one_stream = next((row["per_stream_tok_s"] for row in line if row["streams"] == 1), None)
+    failures = f"{counted(sum(known), 'request')} failed. " if known else ""
     return (
-        f"{head}the knee stands at {knee['streams']} streams with {number_text(knee['aggregate_tok_s'])} tok/s together and "
-        f"{number_text(knee['per_stream_tok_s'])} each; one stream alone gets "
-        f"{number_text(next((row['per_stream_tok_s'] for row in line if row['streams'] == 1), None))} tok/s; the most is "
-        f"{number_text(best['aggregate_tok_s'])} tok/s at {best['streams']}. "
-        + (f"{failed} requests failed. " if failed else "No request failed. ")
-        + f"n = {n[0] if len(n) == 1 else f'{n[0]} to {n[-1]}'} a level; bars show the range."
+        f"{head}the knee stands at {counted(knee['streams'], 'stream')} with {number_text(knee['aggregate_tok_s'])} tok/s "
+        f"together and {number_text(knee['per_stream_tok_s'])} each; "
+        + (f"one stream alone gets {number_text(one_stream)} tok/s; " if one_stream else "")
+        + f"the most is {number_text(best['aggregate_tok_s'])} tok/s at {counted(best['streams'], 'stream')}. {failures}"
+        + f"n = {n[0] if len(n) == 1 else f'{n[0]} to {n[-1]}'} a level"
+        + ("; bars show the range." if n[-1] > 1 else ".")
     )
 
 
-figure(Figure("knee", rows, draw, alt, "lanelab measure knee --lane {lane}",
-              "Aggregate and per-stream speed by concurrency"))  # fmt: skip
+figure(Figure("knee", rows, draw, alt, "Aggregate and per-stream speed by concurrency", "knee", "lanelab measure knee --lane {lane}"))  # fmt: skip

@@ -51,7 +51,7 @@ def log_ticks(axis: Any, values: list[float]) -> None:
     kept: list[float] = []
     span = math.log(values[-1] / values[0]) if len(values) > 1 and values[0] > 0 else 1.0
     for value in values:
-        if not kept or math.log(value / kept[-1]) > 0.13 * span:
+        if not kept or math.log(value / kept[-1]) > 0.09 * span:
             kept.append(value)
     axis.xaxis.set_major_locator(FixedLocator(kept))
     axis.xaxis.set_major_formatter(FixedFormatter([short_count(value) for value in kept]))
@@ -62,11 +62,22 @@ def short_count(value: float) -> str:
     """`512`, `11.5K`, `1.05M`: counts on an axis."""
     for limit, letter in ((1e6, "M"), (1e3, "K")):
         if value >= limit:
-            text = number_text(value / limit, 2 if value < 10 * limit else 1 if value < 100 * limit else 0)
-            return (text.rstrip("0").rstrip(".") if "." in text else text) + letter
+            text = number_text(value / limit, 1 if value < 100 * limit else 0)
+            return text.removesuffix(".0") + letter
     return number_text(value, 0)
 
 
 def cycle(rows: Rows) -> bool:
     """Whether the rows hold more than one series."""
     return len({row["series"] for row in rows}) > 1
+
+
+def from_zero(axis: Any, rows: Rows, field: str) -> None:
+    """A vertical axis from zero with a little room above the highest range."""
+    top = max((row[f"{field}_high"] or row[field] or 0 for row in rows), default=0)
+    axis.set_ylim(0, top * 1.14 or 1)
+
+
+def counted(number: int, noun: str) -> str:
+    """`no request`, `1 stream`, `8 streams`."""
+    return f"no {noun}" if number == 0 else f"{number_text(number)} {noun}" + ("" if number == 1 else "s")

@@ -46,7 +46,7 @@ DECODE = table(Table(
         Column("n", "n"), Column("failed", "failed"), Column("ttft_s", "TTFT, s"), Column("ttft_s_range", "range", text=True),
         Column("decode_tok_s", "decode, tok/s"), Column("decode_tok_s_range", "range", text=True), *STATE,
     ),
-    "lanelab measure decode --lane {lane}", "Time to first token and decode speed: medians of n requests", note,
+    "Time to first token and decode speed: medians of n requests", "decode", "lanelab measure decode --lane {lane}", note=note,
 ))  # fmt: skip
 
 KNEE = table(Table(
@@ -56,5 +56,5 @@ KNEE = table(Table(
         Column("aggregate_tok_s", "together, tok/s"), Column("aggregate_tok_s_range", "range", text=True),
         Column("per_stream_tok_s", "each, tok/s"), Column("ttft_p50_s", "TTFT p50, s"), Column("mark", "", text=True), *STATE,
     ),
-    "lanelab measure knee --lane {lane}", "Speed by concurrency: medians of n repeats", note,
+    "Speed by concurrency: medians of n repeats", "knee", "lanelab measure knee --lane {lane}", note=note,
 ))  # fmt: skip
