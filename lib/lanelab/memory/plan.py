@@ -13,6 +13,7 @@ everything. Nothing is read or written here; every number is predicted.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -58,7 +59,7 @@ class Options:
             ("--depth", self.depth, self.depth >= 0, "at least 0 tokens"),
         )
         for name, value, good, valid in rules:
-            if not good:
+            if not good or (value is not None and not math.isfinite(value)):
                 raise UsageError(f"{name} {value!r} can't be (valid: {valid})", option=name, value=value)
         return self
 
