@@ -18,6 +18,8 @@ DRAIN_S = 0.5  # what a dying cell printed may still be on the wire
 class Client(PapermillNotebookClient):  # type: ignore[misc]
     """Executes cells; `streams` holds what they print, `left_early` whether a cell called exit()."""
 
+    clear_before_next_output: bool
+
     def __init__(self, nb_man: Any, streams: CellStreams, **settings: Any) -> None:
         super().__init__(nb_man, raise_on_iopub_timeout=False, iopub_timeout=30, **settings)
         self.streams = streams

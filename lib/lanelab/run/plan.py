@@ -21,31 +21,36 @@ from lanelab import campaign as campaigns
 from lanelab import lane as lanes
 from lanelab import measure
 from lanelab.errors import NotFound
+from lanelab.publish.site import notebooks
 from lanelab.receipts import measure_key
-from lanelab.receipts.canonical import canonical_bytes
 from lanelab.run.record import Measured, Render
 from lanelab.run.source import Source
 
 _REPORTED = ("papermill", "nbclient", "nbconvert", "ipykernel", "jupyter_client", "numpy", "matplotlib", "duckdb")
 
 
-def measured(source: Source, campaign_name: str, lane: str | None, parameters: Mapping[str, Any]) -> list[Measured]:
+def measured(
+    source: Source, plan: campaigns.Campaign | None, lane: str | None, parameters: Mapping[str, Any]
+) -> list[Measured]:
     """The measure keys of the notebook's workloads under these parameters.
 
+    A notebook's parameter with the name of a workload's parameter is that one (None: as the preset says).
     Raises `NotFound` for a workload that is not known, and what its `resolve` raises for a parameter.
     """
     if not source.workloads:
         return []
-    plan = _plan_of(campaign_name)
     found = []
     for name in source.workloads:
         if name not in measure.WORKLOADS:
             raise NotFound("workload", name, measure.WORKLOADS, hint=f"it stands in the metadata of {source.path.name}")
         workload = measure.WORKLOADS[name]
         preset = parameters.get("preset")
-        inputs = {
+        own = {key: value for key, value in parameters.items() if key in workload.model.model_fields}
+        inputs: dict[str, Any] = {
             "version": workload.version,
-            "parameters": workload.resolve(preset if isinstance(preset, str) else None, None),
+            "parameters": workload.resolve(
+                preset if isinstance(preset, str) else None, {k: v for k, v in own.items() if v is not None}
+            ),
             "model": plan.model if plan else None,
             "machine": plan.machine if plan else None,
             "recipe_digest": recipe_digest(lane),
@@ -54,7 +59,8 @@ def measured(source: Source, campaign_name: str, lane: str | None, parameters: M
     return found
 
 
-def _plan_of(name: str) -> campaigns.Campaign | None:
+def plan_of(name: str) -> campaigns.Campaign | None:
+    """The campaign of that name; None for `here` before it has a plan. Raises `NotFound`, `BadFile`."""
     try:
         return campaigns.load(name)
     except NotFound:
@@ -91,25 +97,14 @@ def receipts_of_run(campaign_dir: Path, run_id: str) -> list[str]:
     return found
 
 
-def render(source: Source, campaign_dir: Path) -> Render:
-    """The render key as it is now."""
-    parts = {
-        "code_sha256": source.code_sha256,
-        "publish_sha256": publish_sha256(),
-        "receipts_sha256": receipts_sha256(campaign_dir),
-    }
-    return Render(key=hashlib.sha256(canonical_bytes(parts)).hexdigest(), **parts)
-
-
-@lru_cache(maxsize=1)
-def publish_sha256() -> str:
-    """Of the code that turns receipts into prose, tables and figures."""
-    here = Path(campaigns.__file__).parent
-    total = hashlib.sha256()
-    for path in sorted([*(here / "publish").rglob("*"), here / "notebook.py"]):
-        if path.is_file() and "__pycache__" not in path.parts:
-            total.update(path.relative_to(here).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()
+def render(source: Source, campaign_dir: Path, parameters: Mapping[str, Any]) -> Render:
+    """The render key as it is now, and what went into it; the site keeps its notebooks under that key."""
+    return Render(
+        key=notebooks.render_key(source.path, campaign_dir, parameters.items()),
+        notebook_sha256=source.sha256,
+        publishing_sha256=notebooks.code_digest(),
+        receipts_sha256=receipts_sha256(campaign_dir),
+    )
 
 
 def receipts_sha256(campaign_dir: Path) -> str:

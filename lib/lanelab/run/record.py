@@ -65,10 +65,10 @@ class Measured(Part):
 class Render(Part):
     """What the rendered step depends on: the render key and the inputs it was made from."""
 
-    key: str
-    code_sha256: str  # what the source notebook's cells say
-    publish_sha256: str  # lanelab/publish and the notebooks' façade
-    receipts_sha256: str  # ids and digests of the campaign's receipts
+    key: str  # the one that the site keeps its executed notebooks under
+    notebook_sha256: str
+    publishing_sha256: str  # the code and libraries that turn receipts into a page
+    receipts_sha256: str  # the campaign's receipt files
 
 
 class EndedProcess(Part):

@@ -74,10 +74,11 @@ class Prepared:
     campaign_dir: Path
     base: Path
     values: dict[str, Any]
-    record: dict[str, record.Value]
+    recorded: dict[str, record.Value]
     lane: str | None
     measures: list[record.Measured]
     limits: Limits
+    planned: Mapping[str, Any]  # the step's parameters in the campaign's plan, which the site renders with
 
 
 @dataclass
@@ -153,15 +154,16 @@ def prepare(order: Order) -> Prepared:
     chosen = parameters.chosen(source.notebook, values, texts)
     effective = {item.name: item.default for item in known.values() if item.default is not parameters.UNREADABLE}
     effective.update(chosen)
-    said = effective.get("campaign")
+    said = effective.get("campaign") if source.of_lab else None
     name = order.campaign or (said if isinstance(said, str) else campaigns.HERE)
     campaign_dir = campaigns.folder(name)
-    if order.campaign or ("campaign" in known and order.run_dir is None):
-        if name != campaigns.HERE:
-            campaigns.load(name)
+    campaign_plan = plan.plan_of(name) if order.campaign or source.of_lab else None
+    planned = (
+        next((item.parameters for item in campaign_plan.steps if item.step == source.step), {}) if campaign_plan else {}
+    )
     lane = effective.get("lane")
     lane = lane if isinstance(lane, str) else None
-    measures = plan.measured(source, name, lane, effective)
+    measures = plan.measured(source, campaign_plan, lane, effective)
     if measures and effective.get("measure", True):
         plan.require_lane(source, lane)
     taken = {
@@ -169,7 +171,7 @@ def prepare(order: Order) -> Prepared:
         for item, value in effective.items()
     }
     base = (order.run_dir or campaign_dir / "runs" / source.step).resolve()
-    return Prepared(source, kernel, name, campaign_dir, base, chosen, taken, lane, measures, order.limits)
+    return Prepared(source, kernel, name, campaign_dir, base, chosen, taken, lane, measures, order.limits, planned)
 
 
 def run(order: Order, stopper: Stopper | None = None, say: Callable[[str], None] = lambda _: None) -> Result:
@@ -200,7 +202,7 @@ def perform(ready: Prepared, stopper: Stopper, say: Callable[[str], None]) -> Re
     draft = record.Run(
         id=run_id, status="running", campaign=ready.campaign, step=ready.source.step, lane=ready.lane,
         kernel=ready.kernel, notebook=_shown(ready.source.path), notebook_sha256=ready.source.sha256,
-        parameters=ready.record, measures=ready.measures, started=utc_text(began),
+        parameters=ready.recorded, measures=ready.measures, started=utc_text(began),
         limits={"start_s": ready.limits.start_s, "cell_s": ready.limits.cell_s, "run_s": ready.limits.run_s},
         cells=record.Cells(not_executed=ready.source.code_cells), versions=plan.versions(),
         runner=record.this_runner(),
@@ -274,7 +276,7 @@ def _close(
             "status": verdict.status, "cause": verdict.cause, "reason": why, "finished": utc_text(datetime.now(UTC)),
             "seconds": seconds, "cells": cells, "cell_seconds": session.cell_seconds,
             "receipts": plan.receipts_of_run(ready.campaign_dir, draft.id),
-            "render": plan.render(ready.source, ready.campaign_dir), "files": _files(run_dir),
+            "render": plan.render(ready.source, ready.campaign_dir, ready.planned), "files": _files(run_dir),
             "ended_processes": [
                 record.EndedProcess(pid=item.pid, command=redact_text(item.command), by=item.by) for item in ended
             ],

@@ -42,6 +42,11 @@ class Source:
         return plain[:64] or "notebook"
 
     @property
+    def of_lab(self) -> bool:
+        """Whether it is a step of a campaign: it says so, or it lies in the lab's notebooks/."""
+        return bool(lab_metadata(self.notebook)) or self.path.parent == root() / "notebooks"
+
+    @property
     def workloads(self) -> list[str]:
         """The workloads that it measures, by name."""
         found = lab_metadata(self.notebook).get("workloads")

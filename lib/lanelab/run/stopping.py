@@ -9,11 +9,14 @@ Between runs (a lane comes up, a plan is made) the signal is raised as `Stopped`
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+Entered = TypeVar("Entered")
 
 
 class Stopped(KeyboardInterrupt):
@@ -49,7 +52,7 @@ class Stopper:
             yield self
             return
         before: dict[int, Any] = {}
-        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for signum in (int(signal.SIGINT), int(signal.SIGTERM), int(signal.SIGHUP)):
             if signal.getsignal(signum) is not signal.SIG_IGN or signum != signal.SIGHUP:
                 before[signum] = signal.signal(signum, self._on_signal)
         try:
@@ -71,3 +74,17 @@ class Stopper:
         """Raise `Stopped` if a signal came while signals were deferred."""
         if self.signum is not None:
             raise Stopped(self.signum)
+
+    @contextmanager
+    def deferred_exit(self, manager: AbstractContextManager[Entered]) -> Iterator[Entered]:
+        """`manager`, entered so that it can be cut short, left so that it cannot: a lane comes down whole."""
+        entered = manager.__enter__()
+        try:
+            yield entered
+        except BaseException:
+            with self.deferred():
+                if not manager.__exit__(*sys.exc_info()):
+                    raise
+        else:
+            with self.deferred():
+                manager.__exit__(None, None, None)

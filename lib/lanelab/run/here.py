@@ -1,0 +1,56 @@
+"""`here`: the campaign of whoever cloned the lab, made from the plan of `mini`; git ignores it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lanelab import campaign as campaigns
+from lanelab import machine, machine_here
+from lanelab.receipts.files import write_atomic
+
+MODEL_CAMPAIGN = "mini"
+_COPIED = ("facts.yaml", "claims.yaml", "corrections.yaml")
+
+
+def ensure(preset: str = "quick") -> campaigns.Campaign:
+    """The campaign `here`, made from `mini`'s plan if there is none yet; this machine is looked at once.
+
+    Steps get the preset that they have no other for. Raises `NotFound` if `mini` has no plan.
+    """
+    if not machine.machine_path(machine.HERE).is_file():
+        machine_here.write(machine_here.measure())
+    target = campaigns.folder(campaigns.HERE)
+    if (target / "campaign.yaml").is_file():
+        return campaigns.load(campaigns.HERE)
+    model = campaigns.load(MODEL_CAMPAIGN)
+    for name in _COPIED:
+        _copy(model.dir / name, target / name)
+    steps: list[dict[str, Any]] = []
+    for step in model.steps:
+        entry: dict[str, Any] = {"step": step.step}
+        if step.lane:
+            entry["lane"] = step.lane
+        wanted = {**step.parameters, **({"preset": preset} if "preset" in step.parameters else {})}
+        if wanted:
+            entry["parameters"] = wanted
+        steps.append(entry)
+    plan = {
+        "name": campaigns.HERE,
+        "title": "This machine",
+        "says": f"the plan of {MODEL_CAMPAIGN} with the {preset} preset; made by `lanelab campaign run here`",
+        "model": model.model,
+        "machine": machine.HERE,
+        "lane": model.lane,
+        "steps": steps,
+    }
+    text = yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=110)
+    write_atomic(target / "campaign.yaml", text.encode())
+    return campaigns.load(campaigns.HERE)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_file() and not target.exists():
+        write_atomic(target, source.read_bytes())

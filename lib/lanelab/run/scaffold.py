@@ -1,0 +1,104 @@
+"""`campaign new`: the files of a campaign and its two posts, ready to be filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lanelab import campaign as campaigns
+from lanelab import paths
+from lanelab.errors import LabError
+from lanelab.receipts.files import write_atomic
+from lanelab.run.source import steps
+
+PLAN = """\
+# The plan: what is measured, on what. See site/docs/formats.md.
+name: {name}
+title: {title}
+model: {model}
+machine: {machine}
+lane: {lane}
+steps:
+{steps}"""
+FACTS = """\
+# Named numbers of the posts, each read from receipts. An example:
+# decode_tok_s:
+#   from: {kind: decode, where: {size: 2K, status: ok}, value: decode_tok_s, stat: median}
+#   digits: 1
+#   says: decode speed at the largest prompt of the quick preset
+"""
+CLAIMS = """\
+# Hypotheses with their evidence (facts or receipt ids) and state: open, supported, disproved, parked. An example:
+# bandwidth-bound:
+#   says: "Decode is bound by memory bandwidth."
+#   state: open
+#   evidence: [decode_tok_s]
+"""
+CORRECTIONS = """\
+# Dated, public changes of earlier claims; the old value stays visible. An example:
+# decode-8k:
+#   date: 2026-01-31
+#   was: "The old sentence."
+#   now: "The new one, with a {fact}."
+#   why: "What was wrong."
+"""
+PARENT = """\
+---
+title: "{title}"
+description: "Not yet answered: what does this campaign find?"
+draft: true
+---
+
+The answer goes here, first. The [companion](companion.qmd) tells the same story in plain words.
+
+## What was measured
+
+## What was not measured
+"""
+COMPANION = """\
+---
+title: "{title}, in plain words"
+description: "The companion of the campaign {name}."
+draft: true
+---
+
+The same story as the [lab log](index.qmd), for readers who do not run servers.
+"""
+
+
+class Exists(LabError):
+    """A campaign or post of that name exists and is not overwritten. Data: `path`."""
+
+
+def new(
+    name: str, *, title: str | None = None, model: str | None = None, machine: str = "here", lane: str = "mini"
+) -> list[Path]:
+    """Write the campaign's folder and posts; returns the files. Raises `BadName`, `Exists`, `NoSpace`.
+
+    Every step notebook that the lab has is put into the plan.
+    """
+    folder = campaigns.folder(campaigns.check_name(name))
+    posts = paths.root() / "site" / "posts" / name
+    for path in (folder, posts):
+        if path.exists():
+            raise Exists(f"{path} exists already and is not overwritten; choose another name", path=str(path))
+    plan = {
+        "name": name, "title": _quoted(title or name), "model": model or "null", "machine": machine, "lane": lane,
+        "steps": "".join(f"  - step: {step}\n" for step in steps()) or "  []\n",
+    }  # fmt: skip
+    words = {"name": name, "title": (title or name).replace("\\", "\\\\").replace('"', '\\"')}
+    files = {
+        folder / "campaign.yaml": PLAN.format(**plan),
+        folder / "facts.yaml": FACTS,
+        folder / "claims.yaml": CLAIMS,
+        folder / "corrections.yaml": CORRECTIONS,
+        posts / "index.qmd": PARENT.format(**words),
+        posts / "companion.qmd": COMPANION.format(**words),
+    }
+    for path, text in files.items():
+        write_atomic(path, text.encode())
+    campaigns.load(name)
+    return list(files)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
