@@ -1,10 +1,9 @@
 """Reading many receipts at once, as columns.
 
-A store of a million rows is some hundred megabytes of JSON; as Python objects it takes longer to
-build than to ask. So the envelope of each receipt is decoded alone, its rows kept as raw bytes
-(msgspec), and the raw rows of many receipts go together through Arrow's JSON reader, which makes
-columns and works beside the thread that reads the files. A field that is not asked for is skipped.
-Receipts with odd rows, and Parquet files, are read one by one. Digests are `verify`'s business.
+A store of a million rows is some hundred megabytes of JSON; as plain Python objects it takes longer
+to build than to ask. So each receipt is decoded in one pass (msgspec) into an envelope and rows that
+have only the fields which are asked for, and the rows go batch by batch into Arrow arrays. Files are
+read ahead by a second thread. Rows in Parquet are read by Arrow. Digests are `verify`'s business.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from lanelab.errors import BadFile
-from lanelab.receipts.columns import Column, arrow_schema, columns, to_table
+from lanelab.receipts.columns import Column, arrow_schema, columns
 from lanelab.receipts.kinds import Kind, kind
 
-_BATCH_BYTES = 6 << 20  # rows parsed in one go: small enough to stay near the caches, large enough for few calls
-_WORKERS = 2
+_BATCH_ROWS = 20_000  # rows turned into Arrow arrays in one go
+_READ_AHEAD = 64  # receipts that wait in memory
 
 
 class Labelled(msgspec.Struct, gc=False):
@@ -44,14 +43,21 @@ class Named(msgspec.Struct, gc=False):
     name: str | None = None
 
 
+class Beside(msgspec.Struct, gc=False):
+    """Rows in a Parquet file beside the receipt."""
+
+    name: str
+    count: int
+    sha256: str
+
+
 class Envelope(msgspec.Struct, gc=False):
-    """A receipt without its rows; `parameters` and `rows` are JSON bytes."""
+    """A receipt without its rows; `parameters` is JSON bytes."""
 
     id: str
     kind: str
     campaign: str
     origin: str
-    rows: msgspec.Raw
     parameters: msgspec.Raw = msgspec.Raw(b"{}")
     kind_version: int = 1
     visibility: str = "public"
@@ -69,14 +75,6 @@ class Envelope(msgspec.Struct, gc=False):
     digest: str | None = None
 
 
-class Beside(msgspec.Struct):
-    """Rows in a Parquet file beside the receipt."""
-
-    name: str
-    count: int
-    sha256: str
-
-
 @dataclass
 class Loaded:
     """Receipts of one kind: their envelopes, the folder each stands in, and their rows.
@@ -91,11 +89,7 @@ class Loaded:
     rows: pa.Table | None = None
 
 
-_ENVELOPE = msgspec.json.Decoder(Envelope)
-_BESIDE = msgspec.json.Decoder(Beside)
-
-
-def load(kind_name: str, campaign_dirs: Iterable[Path], wanted: set[str] | None, *, private: bool) -> Loaded:
+def load(kind_name: str, campaign_dirs: Iterable[Path], wanted: set[str] | None) -> Loaded:
     """All receipts of one kind, with the row fields named in `wanted` (None: all of them).
 
     An empty `wanted` reads no rows. Raises `BadFile` for a receipt that cannot be read.
@@ -103,50 +97,130 @@ def load(kind_name: str, campaign_dirs: Iterable[Path], wanted: set[str] | None,
     its_kind = kind(kind_name)
     found = Loaded(its_kind)
     chosen = [column for column in columns(its_kind.row) if wanted is None or column.name in wanted]
+    batches = _Batches(chosen)
+    decoder = _decoder(chosen, with_rows=bool(chosen))
     was_enabled = gc.isenabled()
-    gc.disable()  # hundreds of thousands of young objects, none of them garbage
+    gc.disable()  # a million young objects, none of them garbage
     try:
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            parts = [part for part in _read(found, chosen, campaign_dirs, pool, private=private, rows=wanted != set())]
-            tables = [part.result() for part in parts]
+        for path, campaign_dir, content in _contents(kind_name, campaign_dirs):
+            envelope = _decoded(path, content, decoder)
+            if envelope.kind != kind_name:
+                raise BadFile(path, f"is of kind {envelope.kind!r} and stands in the folder of {kind_name!r}")
+            number = len(found.envelopes)
+            rows = _taken_rows(envelope)
+            found.envelopes.append(envelope)
+            found.campaign_dirs.append(campaign_dir)
+            if isinstance(rows, Beside):
+                batches.add_table(number, _beside(path, rows, its_kind, chosen))
+            elif rows is not None:
+                batches.add_rows(number, rows)
+        found.rows = batches.table()
     finally:
         if was_enabled:
             gc.enable()
-    fields = [("_receipt", pa.int64()), ("row", pa.int64()), *((column.name, column.arrow) for column in chosen)]
-    schema = pa.schema(fields)
-    found.rows = pa.concat_tables(tables) if tables else schema.empty_table()
     return found
 
 
-def _read(
-    found: Loaded, chosen: list[Column], campaign_dirs: Iterable[Path], pool: ThreadPoolExecutor, *,
-    private: bool, rows: bool,
-) -> Iterator[Future[pa.Table]]:  # fmt: skip
-    batch: list[tuple[int, Path, msgspec.Raw]] = []
-    size = 0
-    as_columns = bool(chosen) and not any(column.as_json for column in chosen)
-    for path, campaign_dir in _files(found.kind.name, campaign_dirs):
-        envelope = read_envelope(path)
-        if envelope.kind != found.kind.name:
-            raise BadFile(path, f"is of kind {envelope.kind!r} and stands in the folder of {found.kind.name!r}")
-        if envelope.visibility != "public" and not private:
-            continue
-        number = len(found.envelopes)
-        content, envelope.rows = envelope.rows, msgspec.Raw()
-        found.envelopes.append(envelope)
-        found.campaign_dirs.append(campaign_dir)
-        if not rows:
-            continue
-        if as_columns and memoryview(content)[:1] == b"[":
-            batch.append((number, path, content))
-            size += memoryview(content).nbytes
-            if size > _BATCH_BYTES:
-                yield pool.submit(_batch_table, batch, chosen)
-                batch, size = [], 0
-        else:
-            yield pool.submit(_one_table, number, path, content, found.kind, chosen)
-    if batch:
-        yield pool.submit(_batch_table, batch, chosen)
+def _taken_rows(envelope: Any) -> list[Any] | Beside | None:
+    rows = getattr(envelope, "rows", None)
+    if rows is not None:
+        envelope.rows = None
+    return rows  # type: ignore[no-any-return]
+
+
+class _Batches:
+    """Rows on their way into columns."""
+
+    def __init__(self, chosen: list[Column]) -> None:
+        self.chosen = chosen
+        self.tables: list[pa.Table] = []
+        self.rows: list[Any] = []
+        self.numbers: list[int] = []
+        self.counts: list[int] = []
+
+    def add_rows(self, number: int, rows: list[Any]) -> None:
+        self.rows += rows
+        self.numbers.append(number)
+        self.counts.append(len(rows))
+        if len(self.rows) > _BATCH_ROWS:
+            self._flush()
+
+    def add_table(self, number: int, table: pa.Table) -> None:
+        self._flush()
+        arrays = [table[column.name] for column in self.chosen]
+        self.tables.append(_placed([number], [table.num_rows], arrays, self.chosen))
+
+    def table(self) -> pa.Table:
+        self._flush()
+        fields = [("_receipt", pa.int64()), ("row", pa.int64())]
+        schema = pa.schema([*fields, *((column.name, column.arrow) for column in self.chosen)])
+        return pa.concat_tables(self.tables) if self.tables else schema.empty_table()
+
+    def _flush(self) -> None:
+        if self.counts:
+            arrays = []
+            for column in self.chosen:
+                values: Iterable[Any] = map(attrgetter(column.name), self.rows)
+                if column.as_json:
+                    values = (None if raw in {b"", b"null"} else raw.decode() for raw in map(bytes, values))
+                arrays.append(pa.array(list(values), type=column.arrow))
+            self.tables.append(_placed(self.numbers, self.counts, arrays, self.chosen))
+        self.rows, self.numbers, self.counts = [], [], []
+
+
+def _placed(numbers: list[int], counts: list[int], arrays: list[Any], chosen: list[Column]) -> pa.Table:
+    """Columns with the place of each row: its receipt and its position there."""
+    lengths = np.array(counts, dtype=np.int64)  # (receipts,)
+    place = np.arange(lengths.sum(), dtype=np.int64) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    names = ["_receipt", "row", *(column.name for column in chosen)]
+    return pa.table([pa.array(np.repeat(np.array(numbers, dtype=np.int64), lengths)), pa.array(place), *arrays], names)
+
+
+def _decoder(chosen: list[Column], *, with_rows: bool) -> msgspec.json.Decoder[Any]:
+    if not with_rows:
+        return msgspec.json.Decoder(Envelope)
+    fields = [
+        (column.name, msgspec.Raw, msgspec.Raw(b"")) if column.as_json
+        else (column.name, _python_type(column.arrow) | None, None)
+        for column in chosen
+    ]  # fmt: skip
+    row = msgspec.defstruct("Row", fields, gc=False)
+    whole = msgspec.defstruct("Whole", [("rows", list[row] | Beside)], bases=(Envelope,), gc=False, kw_only=True)  # type: ignore[valid-type]
+    return msgspec.json.Decoder(whole)
+
+
+def _python_type(arrow: pa.DataType) -> Any:
+    if pa.types.is_list(arrow):
+        return list[_python_type(arrow.value_type) | None]  # type: ignore[misc]
+    if pa.types.is_struct(arrow):
+        return msgspec.defstruct("Part", [(part.name, _python_type(part.type) | None, None) for part in arrow])
+    return {pa.string(): str, pa.int64(): int, pa.float64(): float, pa.bool_(): bool}[arrow]
+
+
+def _contents(kind_name: str, campaign_dirs: Iterable[Path]) -> Iterator[tuple[Path, Path, bytes]]:
+    """Receipt file, its campaign folder, its bytes; read ahead."""
+    files = list(_files(kind_name, campaign_dirs))
+    groups = [files[start : start + _READ_AHEAD] for start in range(0, len(files), _READ_AHEAD)]
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(_read_all, groups[0]) if groups else None
+        for number, group in enumerate(groups, start=1):
+            assert ahead is not None
+            contents = ahead.result()
+            ahead = pool.submit(_read_all, groups[number]) if number < len(groups) else None
+            for (path, campaign_dir), content in zip(group, contents, strict=True):
+                yield path, campaign_dir, content
+
+
+def _read_all(group: list[tuple[Path, Path]]) -> list[bytes]:
+    return [_bytes_of(path) for path, _ in group]
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError as error:
+        raise BadFile(path, f"cannot be read: {error.strerror}") from error
 
 
 def _files(kind_name: str, campaign_dirs: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
@@ -162,84 +236,20 @@ def _files(kind_name: str, campaign_dirs: Iterable[Path]) -> Iterator[tuple[Path
             yield folder / name, campaign_dir
 
 
-def read_envelope(path: Path) -> Envelope:
-    """One receipt's envelope. Raises `BadFile`."""
+def _decoded(path: Path, content: bytes, decoder: msgspec.json.Decoder[Any]) -> Envelope:
     try:
-        with open(path, "rb", buffering=0) as file:
-            content = file.read()
-        return _ENVELOPE.decode(content)
-    except OSError as error:
-        raise BadFile(path, f"cannot be read: {error.strerror}") from error
+        found = decoder.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadFile(path, f"is not a receipt: {error}") from error
+    assert isinstance(found, Envelope)
+    return found
 
 
-def _batch_table(batch: list[tuple[int, Path, msgspec.Raw]], chosen: list[Column]) -> pa.Table:
-    """Rows of many receipts; if one of them does not fit, all are read alone, so that it is named."""
-    try:
-        lists = _arrow_lists([content for _, _, content in batch], chosen)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        tables = []
-        for number, path, content in batch:
-            try:
-                lists = _arrow_lists([content], chosen)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise BadFile(path, f"its rows do not fit their kind: {error}", field="rows") from error
-            tables.append(_table([number], lists, chosen))
-        return pa.concat_tables(tables)
-    return _table([number for number, _, _ in batch], lists, chosen)
-
-
-def _arrow_lists(contents: list[msgspec.Raw], chosen: list[Column]) -> pa.ListArray:
-    """(receipts,) lists of row structs."""
-    buffer = b"".join(piece for content in contents for piece in (b'{"rows":', memoryview(content), b"}\n"))
-    struct = pa.struct([(column.name, column.arrow) for column in chosen])
-    table = pj.read_json(
-        pa.BufferReader(buffer),
-        read_options=pj.ReadOptions(block_size=len(buffer) + 1, use_threads=False),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([("rows", pa.list_(struct))]), unexpected_field_behavior="ignore"
-        ),
-    )
-    lists = table["rows"].combine_chunks()
-    if isinstance(lists, pa.ChunkedArray):
-        lists = pa.concat_arrays(lists.chunks)
-    if len(lists) != len(contents) or lists.null_count:
-        raise pa.ArrowInvalid("not one list of rows a receipt")
-    return lists
-
-
-def _table(numbers: list[int], lists: pa.ListArray, chosen: list[Column]) -> pa.Table:
-    counts = lists.value_lengths().to_numpy()
-    structs = lists.flatten()
-    arrays = [structs.field(column.name) for column in chosen]
-    return _with_place(np.array(numbers, dtype=np.int64), counts, arrays, chosen)
-
-
-def _with_place(
-    numbers: np.ndarray[Any, Any], counts: np.ndarray[Any, Any], arrays: list[Any], chosen: list[Column]
-) -> pa.Table:
-    total = int(counts.sum())
-    starts = np.cumsum(counts) - counts
-    place = np.arange(total, dtype=np.int64) - np.repeat(starts, counts)
-    names = ["_receipt", "row", *(column.name for column in chosen)]
-    return pa.table([pa.array(np.repeat(numbers, counts)), pa.array(place), *arrays], names=names)
-
-
-def _one_table(number: int, path: Path, content: msgspec.Raw, its_kind: Kind, chosen: list[Column]) -> pa.Table:
-    names = [column.name for column in chosen]
-    try:
-        if memoryview(content)[:1] == b"{":
-            beside = _BESIDE.decode(content)
-            table = read_parquet(path, beside.name, its_kind, names or None)
-            if table.num_rows != beside.count:
-                raise BadFile(path.with_name(beside.name), f"holds {table.num_rows} rows, its receipt says {beside.count}")
-        else:
-            table = to_table(its_kind.row, msgspec.json.decode(content, type=list[dict[str, Any]]))
-    except (msgspec.DecodeError, pa.ArrowInvalid, pa.ArrowTypeError, TypeError, RecursionError) as error:
-        raise BadFile(path, f"its rows do not fit their kind: {error}", field="rows") from error
-    arrays = [table[name] for name in names]
-    return _with_place(np.array([number]), np.array([table.num_rows]), arrays, chosen)
+def _beside(path: Path, rows: Beside, its_kind: Kind, chosen: list[Column]) -> pa.Table:
+    table = read_parquet(path, rows.name, its_kind, [column.name for column in chosen])
+    if table.num_rows != rows.count:
+        raise BadFile(path.with_name(rows.name), f"holds {table.num_rows} rows, its receipt says {rows.count}")
+    return table
 
 
 def read_parquet(receipt_path: Path, name: str, its_kind: Kind, names: list[str] | None = None) -> pa.Table:

@@ -193,7 +193,7 @@ def _connect(
         if its_kind.name == "retraction":
             fields = None
         # a private receipt also supersedes and retracts, so all are read and the private ones dropped after
-        loaded[its_kind.name] = load(its_kind.name, folders, fields, private=True)
+        loaded[its_kind.name] = load(its_kind.name, folders, fields)
     connection = _connection()
     _create_receipts(connection)
     _fill_receipts(connection, loaded, _all_standings(folders, loaded, current), private=private)
