@@ -23,7 +23,7 @@ def collect(folder: Path) -> list[Receipt]:
     makers = (
         bench.decode, bench.knee, bench.agent, bench.needles, boots.boots, boots.budgets,
         routing.routing_counts, routing.coverage, quality.teacher_forced, quality.greedy, quality.suites,
-        quality.profile, figures.recipe_facts, figures.post_facts, figures.tables, derived.derived,
+        quality.profile, figures.recipe_facts, figures.post_facts, figures.medians, figures.tables, derived.derived,
     )  # fmt: skip
     made = [receipt for maker in makers for receipt in maker(source)]
     ids = [receipt.id for receipt in made]

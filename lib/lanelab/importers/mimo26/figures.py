@@ -111,21 +111,34 @@ def post_facts(source: PublishedFolder) -> list[Receipt]:
     ]
 
 
+def medians(source: PublishedFolder) -> list[Receipt]:
+    """The medians that the streamed prompt bench prints, one receipt a boot."""
+    made = []
+    for path in sorted((source.folder / "bench").glob("ttft-*.json")):
+        rows = []
+        for size, value in source.json(f"bench/{path.name}").items():
+            printed = {key: item for key, item in value.items() if key != "runs"}
+            rows += rows_of("medians", f"{path.stem}.{size}", printed)
+        made.append(
+            frame(
+                "figure",
+                f"medians-{path.stem}",
+                rows,
+                path=f"{FOLDER}/results/2026-09-22-hotsplit/receipts/{path.name}",
+                commits=("66bebb58", "6cd315c9"),
+                dated="2026-09-23" if "v24" in path.stem else "2026-09-22",
+            )
+        )
+    return made
+
+
 def tables(source: PublishedFolder) -> list[Receipt]:
-    """Numbers that stand beside other tables: boots, medians, profile summary, histogram summaries, the system."""
+    """Numbers that stand beside other tables: boots, profile summary, histogram summaries, the system."""
     boots = [
         row
         for boot in source.json("boots.json")["boots"]
         if boot["numbers"]
         for row in rows_of("boots", boot["version"], boot["numbers"], said_in=boot["source"])
-    ]
-    medians = [
-        row
-        for path in sorted((source.folder / "bench").glob("ttft-*.json"))
-        for size, value in source.json(f"bench/{path.name}").items()
-        for row in rows_of(
-            "medians", f"{path.stem}.{size}", {key: item for key, item in value.items() if key != "runs"}
-        )
     ]
     summary = [
         row
@@ -142,8 +155,6 @@ def tables(source: PublishedFolder) -> list[Receipt]:
     results = f"{FOLDER}/results/2026-09-22-hotsplit"
     return [
         frame("figure", "boots", boots, path=FOLDER, note="numbers of the boot table, from the sources that each row names"),
-        frame("figure", "ttft-medians", medians, path=f"{results}/receipts", commits=("66bebb58", "6cd315c9"),
-              dated="2026-09-22"),
         frame("figure", "profile-summary", summary, path=f"{results}/facts.md", boot="v21", **at_22),
         frame("figure", "expert-hist-layers", layers, path=f"{results}/expert_hist_8prompt.json",
               commits=("6cd315c9",), dated="2026-09-22"),
