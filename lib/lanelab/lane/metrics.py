@@ -105,11 +105,11 @@ class Verdict:
     evidence: dict[str, Any] = field(default_factory=dict)
 
 
-def judge(window: Window, ours: int) -> Verdict:
-    """The state of a measurement in which `ours` requests were sent and finished. See the module."""
+def judge(window: Window, *, sent: int, answered: int) -> Verdict:
+    """The state of a measurement that sent so many requests, of which so many were answered. See the module."""
     if not window.before or not window.after:
         return Verdict("unknown", {"why": "the server's metrics could not be read"})
-    evidence: dict[str, Any] = {"requests_sent": ours}
+    evidence: dict[str, Any] = {"requests_sent": sent, "requests_answered": answered}
     for name in ("finished", "prefix_queries", "prefix_hits", "prompt_tokens", "generation_tokens", "preemptions"):
         if (went := window.delta(name)) is not None:
             evidence[f"{name}_delta"] = went
@@ -122,11 +122,11 @@ def judge(window: Window, ours: int) -> Verdict:
     others = [name for name in evidence if name.startswith(("running_", "waiting_")) and evidence[name] > 0]
     if others:
         return Verdict("contended", evidence | {"why": f"requests of others in flight: {', '.join(others)}"})
-    if (finished := evidence.get("finished_delta")) is not None and finished > ours:
-        return Verdict("contended", evidence | {"why": f"the server finished {finished:g} requests, we sent {ours}"})
-    if finished is not None and finished < ours:
+    if (finished := evidence.get("finished_delta")) is not None and finished > sent:
+        return Verdict("contended", evidence | {"why": f"the server finished {finished:g} requests, we sent {sent}"})
+    if finished is not None and finished < answered:
         return Verdict(
-            "unknown", evidence | {"why": f"the server finished {finished:g} requests, we had {ours} answers"}
+            "unknown", evidence | {"why": f"the server finished {finished:g} requests, we had {answered} answers"}
         )
     if finished is None and not {"running_before", "running_after"} <= set(evidence):
         return Verdict("unknown", evidence | {"why": "neither finished nor running requests are counted"})

@@ -19,7 +19,7 @@ import math
 import os
 import time
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -101,13 +101,31 @@ def request(base_url: str, **settings: Any) -> StreamResult:
 
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also inside a thread whose event loop already runs (a notebook)."""
+    """Run a coroutine to its end, also inside a thread whose event loop already runs (a notebook).
+
+    An interrupt of the waiting thread cancels the work and waits until it has cleaned up.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
+    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+
+    async def inside() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        begun.set_result((asyncio.get_running_loop(), task))
+        return await work
+
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
+        running = threads.submit(asyncio.run, inside())
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            loop, task = begun.result()
+            if not running.done():
+                loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _body(

@@ -53,7 +53,7 @@ IDLE = {"running": 0.0, "waiting": 0.0, "finished": 7.0, "prefix_queries": 1000.
 
 def verdict(ours: int = 2, before: dict[str, float] | None = None, **after: float) -> Verdict:
     end = IDLE | {"finished": 7.0 + ours} | after
-    return judge(Window(IDLE | (before or {}), end), ours)
+    return judge(Window(IDLE | (before or {}), end), sent=ours, answered=ours)
 
 
 def test_cold_warm_contended_unknown() -> None:
@@ -66,9 +66,9 @@ def test_cold_warm_contended_unknown() -> None:
     assert verdict(waiting=3.0).state == "contended"
     assert verdict(finished=8.0).state == "unknown"  # the server does not know of a request of ours
     assert verdict(prefix_hits=0.0).state == "unknown"  # it restarted in between
-    assert judge(Window(None, IDLE), 1).state == "unknown"
+    assert judge(Window(None, IDLE), sent=1, answered=1).state == "unknown"
     without = {name: value for name, value in IDLE.items() if not name.startswith("prefix")}
-    assert judge(Window(without, without | {"finished": 8.0}), 1).state == "unknown"
+    assert judge(Window(without, without | {"finished": 8.0}), sent=1, answered=1).state == "unknown"
 
 
 def test_acceptance_of_speculation() -> None:
