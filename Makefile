@@ -7,7 +7,7 @@ TORCH_INDEX ?=
 PORT   ?= 8800
 
 BIN  := $(VENV)/bin
-PIP  := $(BIN)/pip install --quiet --disable-pip-version-check -c lib/constraints.txt
+PIP  := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c lib/constraints.txt
 LAB  := $(BIN)/lanelab
 SAY  := @printf '%s\n'
 
