@@ -20,8 +20,8 @@ from typing import Any
 
 from lanelab import campaign as campaigns
 from lanelab.errors import NotFound
-from lanelab.publish import exhibit, facts, register, shown
-from lanelab.publish.facts import Fact
+from lanelab.publish import exhibit, register, shown
+from lanelab.publish.facts import Facts
 from lanelab.publish.reader import Reader
 from lanelab.publish.say import said
 from lanelab.receipts import Receipt
@@ -73,9 +73,9 @@ class Book:
             self.__dict__.pop(name, None)
 
     @cached_property
-    def facts(self) -> dict[str, Fact]:
+    def facts(self) -> Facts:
         """The campaign's facts; those without rows say so."""
-        return facts.evaluate(self.dir, strict=False, reader=self.reader)
+        return Facts(self.dir, self.reader)
 
     def say(self, text: str) -> None:
         """Show a sentence whose `{fact}` places become numbers linked to their receipts.

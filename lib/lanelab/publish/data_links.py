@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from lanelab.publish import exhibit
+from lanelab.publish.generated import put
 from lanelab.publish.reader import Reader
 from lanelab.publish.summary import Rows
 from lanelab.receipts.canonical import without_nan
-from lanelab.receipts.files import write_atomic
 
 
 def write(site_dir: Path, campaigns: Iterable[Path]) -> list[Path]:
@@ -30,16 +30,9 @@ def write(site_dir: Path, campaigns: Iterable[Path]) -> list[Path]:
             rows = exhibit.plain_rows(one.rows(reader))
             if rows:
                 stem = site_dir / "data" / campaign_dir.name / f"{prefix}-{one.name}"
-                made.append(_put(stem.with_suffix(".csv"), csv_text(rows)))
-                made.append(_put(stem.with_suffix(".json"), json_text(one.says, rows)))
+                made.append(put(stem.with_suffix(".csv"), csv_text(rows)))
+                made.append(put(stem.with_suffix(".json"), json_text(one.says, rows)))
     return made
-
-
-def _put(path: Path, text: str) -> Path:
-    content = text.encode()
-    if not path.exists() or path.read_bytes() != content:
-        write_atomic(path, content)
-    return path
 
 
 def csv_text(rows: Rows) -> str:

@@ -7,7 +7,9 @@ beside real ones) are refused in one number unless the fact says `derived`.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 
 from lanelab.errors import LabError, NotFound
 from lanelab.publish import facts_file
-from lanelab.publish.facts_file import Entry, Query
+from lanelab.publish.facts_file import Entry, FromRows, Query
 from lanelab.publish.ledger import Ledger, Proof
 from lanelab.publish.quantity import NoConversion, convert, number_text, with_unit
 from lanelab.publish.reader import BadQuery, Reader
@@ -46,6 +48,7 @@ class Fact:
     origins: list[str] = field(default_factory=list)
     dates: list[str] = field(default_factory=list)
     emulated: str | None = None
+    flag: str | None = None  # what its source says of a published figure: predicted, measured, derived, corrected
     disputed: list[Fact] = field(default_factory=list)
 
     @property
@@ -62,22 +65,67 @@ def evaluate(
     With `strict=False` a fact without rows becomes one whose text is "not measured yet"; every other
     mistake raises `BadFile` with file, line and fact, `BrokenReceipt` or `PrivateReceipt`.
     """
-    path = campaign_dir / "facts.yaml"
-    entries = facts_file.load(path)
-    if only is not None and only not in entries:
-        raise NotFound("fact", only, entries, hint=f"facts stand in {path}")
-    reading = reader or Reader(campaign_dir)
-    ledger = Ledger(campaign_dir)
-    found = {}
-    for name, entry in entries.items():
-        if only in (None, name):
+    found = Facts(campaign_dir, reader or Reader(campaign_dir), strict=strict)
+    if only is not None and only not in found:
+        raise NotFound("fact", only, found, hint=f"facts stand in {found.path}")
+    return {name: found[name] for name in found if only in (None, name)}
+
+
+_EVALUATED: dict[tuple[Path, bool], tuple[str, dict[str, Fact]]] = {}
+
+
+def evaluated(campaign_dir: Path, *, strict: bool = True) -> dict[str, Fact]:
+    """`evaluate`, once for the same files: the pages of one build ask several times."""
+    stamp = _stamp(campaign_dir)
+    key = (campaign_dir, strict)
+    if _EVALUATED.get(key, ("",))[0] != stamp:
+        _EVALUATED[key] = (stamp, evaluate(campaign_dir, strict=strict))
+    return _EVALUATED[key][1]
+
+
+def _stamp(campaign_dir: Path) -> str:
+    digest = hashlib.sha256()
+    for path in [
+        campaign_dir / "facts.yaml",
+        *sorted(campaign_dir.glob("receipts/*/*")),
+        *campaign_dir.glob("runs/*/*/run.json"),
+    ]:
+        if path.is_file():
+            status = path.stat()
+            digest.update(f"{path} {status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode())
+    return digest.hexdigest()
+
+
+class Facts(Mapping[str, Fact]):
+    """A campaign's facts, each read when it is asked for; drafts may miss rows."""
+
+    def __init__(self, campaign_dir: Path, reader: Reader, *, strict: bool = False) -> None:
+        self.path = campaign_dir / "facts.yaml"
+        self.entries = facts_file.load(self.path)
+        self.reader = reader
+        self.strict = strict
+        self._ledger = Ledger(campaign_dir)
+        self._found: dict[str, Fact] = {}
+
+    def __getitem__(self, name: str) -> Fact:
+        if name not in self._found:
+            entry = self.entries[name]
             try:
-                found[name] = _fact(path, name, entry, reading, ledger)
+                self._found[name] = _fact(self.path, name, entry, self.reader, self._ledger)
             except NothingMeasured:
-                if strict:
+                if self.strict:
                     raise
-                found[name] = _blank(campaign_dir.name, name, entry)
-    return found
+                self._found[name] = _blank(self.reader.campaign, name, entry)
+        return self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
 
 
 def _fact(path: Path, name: str, entry: Entry, reader: Reader, ledger: Ledger) -> Fact:
@@ -99,12 +147,13 @@ def _merged(lists: Any) -> list[str]:
 
 def _single(path: Path, name: str, entry: Entry, source: Query, reader: Reader, ledger: Ledger) -> Fact:
     try:
-        value, ids, n, unit, said, sql = _asked(source, reader)
+        asked = _asked(source, reader)
+        value, ids, n, unit, said, sql = asked.value, asked.receipts, asked.n, asked.unit, asked.said, asked.sql
         if value is None:
             line = facts_file.line_of(path, name)
             raise NothingMeasured(f"{path}:{line}: fact {name!r}: no row for: {said}", fact=name, path=str(path),
                                   line=line)  # fmt: skip
-        if entry.unit is not None and unit not in (None, entry.unit) and not isinstance(value, str):
+        if entry.unit and unit not in (None, entry.unit) and not isinstance(value, str):
             value, said = convert(value, str(unit), entry.unit), f"{said}, {unit} as {entry.unit}"
     except (BadQuery, NoConversion, ValueError, NotFound) as error:
         raise facts_file.bad(path, name, str(error)) from error
@@ -112,52 +161,76 @@ def _single(path: Path, name: str, entry: Entry, source: Query, reader: Reader, 
     _allowed(path, name, entry, proofs)
     origins = sorted({proof.origin for proof in proofs})
     emulated = next((proof.emulated for proof in proofs if proof.emulated), None)
-    shown_unit = entry.unit or unit
+    shown_unit = unit if entry.unit is None else entry.unit
     text = value if isinstance(value, str) else number_text(value, entry.digits)
     return Fact(
         reader.campaign, name, value, shown_unit, entry.digits, with_unit(text, shown_unit), source.says or entry.says,
         "derived" if entry.derived else origins[0], said, sql, n, ids, [proof.digest for proof in proofs], origins,
-        sorted({proof.date for proof in proofs if proof.date}), emulated,
+        sorted({proof.date for proof in proofs if proof.date}), emulated, asked.flag,
     )  # fmt: skip
 
 
-def _asked(source: Query, reader: Reader) -> tuple[Any, list[str], int | None, str | None, str, str]:
-    """Value, receipt ids, rows that entered, unit, the query in words and as SQL."""
-    if source.from_ is not None:
-        short = source.from_
-        its_kind = kind_of(short.kind)
-        sql, values, said = facts_file.compiled(short, its_kind)
-        unit = its_kind.units.get(short.value) if short.stat != "count" else "1"
-        if not (reader.campaign_dir / "receipts" / short.kind).is_dir():
-            return None, [], 0, unit, said, sql
-        row = reader.select(sql, values)[0]
-        if short.stat == "only" and row["n"] > 1:
-            raise ValueError(f"{row['n']} rows, but stat 'only' needs one; narrow `where` or choose another stat")
-        if unit is None and "unit" in its_kind.row.model_fields:
-            unit = _row_unit(sql, values, reader)
-        if short.stat == "count" and row["receipts"] is None:
-            return None, [], 0, unit, said, sql
-        return _plain(row["value"]), list(row["receipts"] or []), row["n"], unit, said, _filled(sql, values)
-    sql = " ".join((source.sql or "").split())
-    rows = reader.select(source.sql or "")
+@dataclass(frozen=True)
+class _Asked:
+    """An answer: the value, the receipts it was read from, rows that entered, unit, query in words and SQL."""
+
+    value: Any
+    receipts: list[str]
+    n: int | None
+    unit: str | None
+    said: str
+    sql: str
+    flag: str | None = None
+
+
+def _asked(source: Query, reader: Reader) -> _Asked:
+    return _asked_short(source.from_, reader) if source.from_ is not None else _asked_sql(source.sql or "", reader)
+
+
+def _asked_short(short: FromRows, reader: Reader) -> _Asked:
+    its_kind = kind_of(short.kind)
+    sql, values, said = facts_file.compiled(short, its_kind)
+    unit = its_kind.units.get(short.value) if short.stat != "count" else "1"
+    if not (reader.campaign_dir / "receipts" / short.kind).is_dir():
+        return _Asked(None, [], 0, unit, said, sql)
+    row = reader.select(sql, values)[0]
+    if not row["receipts"]:
+        return _Asked(None, [], 0, unit, said, sql)
+    if short.stat == "only" and row["n"] > 1:
+        raise ValueError(f"{row['n']} rows, but stat 'only' needs one; narrow `where` or choose another stat")
+    unit = unit or _agreed(row.get("units"))
+    return _Asked(
+        _plain(row["value"]),
+        list(row["receipts"]),
+        row["n"],
+        unit,
+        said,
+        _filled(sql, values),
+        _agreed(row.get("flags")),
+    )
+
+
+def _asked_sql(query: str, reader: Reader) -> _Asked:
+    sql = " ".join(query.split())
+    rows = reader.select(query)
     if not rows:
-        return None, [], 0, None, sql, sql
+        return _Asked(None, [], 0, None, sql, sql)
     if len(rows) > 1:
         raise ValueError(f"the SQL gives {len(rows)} rows, but a fact is one value")
     row = rows[0]
-    others = [name for name in row if name not in ("value", "receipts", "receipt", "n", "unit")]
-    value = row["value"] if "value" in row else row[others[0]] if len(others) == 1 else None
+    others = [name for name in row if name not in ("value", "receipts", "receipt", "n", "unit", "flag")]
     if "value" not in row and len(others) != 1:
         raise ValueError(f"name the SQL's result column `value` (it gives: {', '.join(row)})")
-    ids = row.get("receipts") or row.get("receipt") or _read_by(source.sql or "", reader)
-    ids = [ids] if isinstance(ids, str) else sorted(set(_flat(ids)))
-    return _plain(value), ids, row.get("n"), row.get("unit"), sql, sql
+    value = row["value"] if "value" in row else row[others[0]]
+    if value is None:
+        return _Asked(None, [], 0, None, sql, sql)
+    ids = row.get("receipts") or row.get("receipt") or _read_by(query, reader)
+    return _Asked(_plain(value), sorted(set(_flat(ids))), row.get("n"), row.get("unit"), sql, sql, row.get("flag"))
 
 
-def _row_unit(sql: str, values: list[Any], reader: Reader) -> str | None:
-    tail = sql[sql.index(" FROM ") :]
-    units = {row["unit"] for row in reader.select(f'SELECT DISTINCT "unit"{tail}', values)}
-    return str(units.pop()) if len(units) == 1 and None not in units else None
+def _agreed(values: list[Any] | None) -> str | None:
+    """The one value that all rows behind a fact have in a column, if they have one."""
+    return str(values[0]) if values and len(values) == 1 and values[0] is not None else None
 
 
 def _read_by(sql: str, reader: Reader) -> list[str]:

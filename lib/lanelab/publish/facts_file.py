@@ -91,19 +91,10 @@ class FactsFile(RootModel[dict[str, Entry]]):
 
 
 def load(path: Path) -> dict[str, Entry]:
-    """The entries of a facts.yaml, none if there is no file or it is empty. Raises `BadFile`."""
-    if not path.exists() or not yaml.safe_load(_text(path) or "null"):
+    """The entries of a facts.yaml, none if there is no file or only comments in it. Raises `BadFile`."""
+    if not path.exists() or not re.search(rb"^\s*[^\s#]", path.read_bytes(), re.M):
         return {}
     return read_yaml(path, FactsFile).root
-
-
-def _text(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8")
-        yaml.safe_load(text)
-        return text
-    except (yaml.YAMLError, UnicodeDecodeError, OSError):
-        return "unreadable: true"  # read_yaml says what is wrong and where
 
 
 def line_of(path: Path, name: str) -> int | None:
@@ -119,7 +110,8 @@ def line_of(path: Path, name: str) -> int | None:
 def compiled(source: FromRows, kind: Kind) -> tuple[str, list[Any], str]:
     """The short form as SQL, its parameters, and as words. Raises `ValueError` for an unknown column.
 
-    The SQL gives `value`, `receipts` (ids that were read) and `n` (rows that entered).
+    The SQL gives `value`, `receipts` (ids that were read), `n` (rows that entered) and, for kinds whose
+    rows hold their own unit, `units` and `flags`.
     """
     columns = columns_of(kind)
     for name in [*source.where, *([] if source.value == "*" else [source.value])]:
@@ -144,6 +136,8 @@ def compiled(source: FromRows, kind: Kind) -> tuple[str, list[Any], str]:
         words.append("not contended")
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     read = f'list(DISTINCT "receipt" ORDER BY "receipt") AS receipts, count({target}) AS n'
+    for column in sorted({"unit", "flag"} & set(kind.row.model_fields)):
+        read += f", list(DISTINCT {quoted(column)}) AS {quoted(column + 's')}"
     # names are checked and quoted, values are parameters
     sql = f"SELECT {_STATS[source.stat].format(target)} AS value, {read} FROM {quoted(kind.view)}{where}"  # noqa: S608
     said = f"{source.stat} of {source.value} in {kind.view}" + (f" where {', '.join(words)}" if words else "")

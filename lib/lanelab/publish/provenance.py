@@ -8,6 +8,7 @@ from lanelab.publish.facts import Fact
 from lanelab.publish.ledger import Proof
 
 RECEIPTS = "/receipts"  # where the receipts browser stands on the site
+HOVER_QUERY = 200  # characters; the whole query stands on the facts page
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~^$#])")
 
 
@@ -35,13 +36,18 @@ def hover(fact: Fact) -> str:
     many = len(fact.receipts) > 1
     parts = [
         fact.origin + (f" (from {', '.join(fact.origins)})" if [fact.origin] != fact.origins else ""),
+        f"{fact.flag} by its source" if fact.flag in ("predicted", "derived", "corrected") else "",
         f"emulated: {fact.emulated}" if fact.emulated else "",
         f"{len(fact.receipts)} receipts, first {fact.receipts[0]}" if many else fact.receipts[0],
         short_digest(fact.digests[0]),
-        fact.query + (f" (n = {fact.n})" if fact.n else ""),
+        _short(fact.query) + (f" (n = {fact.n})" if fact.n else ""),
         dates(fact.dates),
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _short(query: str) -> str:
+    return query if len(query) <= HOVER_QUERY else query[: HOVER_QUERY - 1] + "…"
 
 
 def short_digest(digest: str) -> str:

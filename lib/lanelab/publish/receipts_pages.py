@@ -14,12 +14,12 @@ from typing import Any
 
 from lanelab.publish import facts as facts_module
 from lanelab.publish.facts import Fact
+from lanelab.publish.generated import put
 from lanelab.publish.ledger import date_of, prove
 from lanelab.publish.provenance import anchor, dates, escaped, fact_link, receipt_link, short_digest
 from lanelab.publish.quantity import number_text
 from lanelab.publish.variables import DRAFTS
 from lanelab.receipts import Receipt, Store, read_receipt, utc_text
-from lanelab.receipts.files import write_atomic
 
 ROWS_SHOWN = 40  # more stand in the receipt itself
 
@@ -35,7 +35,7 @@ def write(site_dir: Path, campaigns: Iterable[Path], drafts: Iterable[str] = DRA
     for campaign_dir in campaigns:
         kept |= _campaign(folder / campaign_dir.name, campaign_dir, campaign_dir.name not in set(drafts))
         names.append(campaign_dir.name)
-    kept.add(_put(folder / "index.qmd", _index_of_all(names)))
+    kept.add(put(folder / "index.qmd", _index_of_all(names)))
     for old in sorted(folder.rglob("*")):
         if old.is_file() and old not in kept:
             old.unlink()
@@ -55,7 +55,7 @@ def _campaign(folder: Path, campaign_dir: Path, strict: bool) -> set[Path]:
         str(row["retracts"]): (receipt.id, str(row["reason"]))
         for _, receipt in found if receipt.kind == "retraction" for row in store.rows(receipt)
     }  # fmt: skip
-    evaluated = facts_module.evaluate(campaign_dir, strict=strict)
+    evaluated = facts_module.evaluated(campaign_dir, strict=strict)
     uses: dict[str, list[Fact]] = {}
     for fact in evaluated.values():
         for receipt_id in fact.receipts:
@@ -64,18 +64,11 @@ def _campaign(folder: Path, campaign_dir: Path, strict: bool) -> set[Path]:
     for path, receipt in found:
         rows = store.rows(receipt)
         text = page(receipt, rows, uses.get(receipt.id, []), after.get(receipt.id), retracted.get(receipt.id))
-        kept.add(_put(folder / f"{receipt.id}.qmd", text))
-        kept.add(_put(folder / f"{receipt.id}.json", path.read_bytes().decode()))
-    kept.add(_put(folder / "index.qmd", index(campaign_dir.name, [receipt for _, receipt in found], retracted, after)))
-    kept.add(_put(folder / "facts.qmd", facts_page(campaign_dir.name, evaluated)))
+        kept.add(put(folder / f"{receipt.id}.qmd", text))
+        kept.add(put(folder / f"{receipt.id}.json", path.read_bytes().decode()))
+    kept.add(put(folder / "index.qmd", index(campaign_dir.name, [receipt for _, receipt in found], retracted, after)))
+    kept.add(put(folder / "facts.qmd", facts_page(campaign_dir.name, evaluated)))
     return kept
-
-
-def _put(path: Path, text: str) -> Path:
-    content = text.encode()
-    if not path.exists() or path.read_bytes() != content:
-        write_atomic(path, content)
-    return path
 
 
 def _front(title: str, about: str) -> str:

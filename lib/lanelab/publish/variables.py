@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lanelab.publish import facts as facts_module
 from lanelab.publish.facts import Fact
+from lanelab.publish.generated import put
 from lanelab.publish.provenance import fact_link
-from lanelab.receipts.files import write_atomic
 
 DRAFTS = frozenset({"here"})  # campaigns whose facts may still be without rows
 
@@ -19,8 +19,8 @@ def variables(campaigns: Iterable[Path], drafts: Iterable[str] = DRAFTS) -> dict
     found: dict[str, dict[str, str]] = {}
     loose = set(drafts)
     for campaign_dir in campaigns:
-        evaluated = facts_module.evaluate(campaign_dir, strict=campaign_dir.name not in loose)
-        found[campaign_dir.name] = of_facts(evaluated)
+        strict = campaign_dir.name not in loose
+        found[campaign_dir.name] = of_facts(facts_module.evaluated(campaign_dir, strict=strict))
     return found
 
 
@@ -41,5 +41,4 @@ def write(site_dir: Path, campaigns: Iterable[Path], drafts: Iterable[str] = DRA
         lines.append(f"{json.dumps(campaign)}:" + ("" if values else " {}"))
         # JSON text is YAML text: one quoting rule for both renderers
         lines += [f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(values.items())]
-    write_atomic(path, ("\n".join(lines) + "\n").encode())
-    return path
+    return put(path, "\n".join(lines) + "\n")

@@ -15,7 +15,7 @@ from lanelab.publish.quantity import number_text
 from lanelab.publish.reader import Reader
 from lanelab.publish.summary import Rows, grouped, origin_of
 
-CURVE_POINTS = 4  # fewer points than this are a table, not a curve
+CURVE_POINTS = 8  # fewer points than this are a table, not a curve
 
 
 def rows(reader: Reader) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanelab.publish.exhibit import Column, Table, table
 from lanelab.publish.figures import ladder, needles
+from lanelab.publish.figures.coverage import CURVE_POINTS
 from lanelab.publish.reader import Reader
 from lanelab.publish.summary import Rows, Summary, grouped, origin_of, spread_text, summary
 from lanelab.publish.tables.load import note as contended_note
@@ -59,7 +60,7 @@ def coverage(reader: Reader) -> Rows:
             "kind": "identity" if row["identity"] else "held out" if row["held_out"] else "own traffic",
             "origin": origin_of(row), "receipts": [row["receipt"]],
         }
-        for curve in curves.values() if len(curve) < 8
+        for curve in curves.values() if len(curve) < CURVE_POINTS
         for row in curve
     ]  # fmt: skip
 
