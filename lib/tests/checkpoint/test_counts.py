@@ -178,6 +178,6 @@ def test_models_that_do_not_exist(tmp_path: Path) -> None:
         checkpoint.load("../no-such-folder")
     with pytest.raises(BadFile, match="holds no model"):
         checkpoint.load(str(tmp_path))
-    with pytest.raises(BadFile, match="config.json"):
+    with pytest.raises(BadFile, match=r"config\.json"):
         bf16(tmp_path / "model.safetensors", {"a": [1]})
         checkpoint.load(str(tmp_path))

@@ -70,7 +70,7 @@ def test_an_offload_budget_of_320_gib(pro: checkpoint.Facts) -> None:
     moved = experts.offload_by_budget(pro, 320)
     assert moved.gib == 321.75  # bootlogs v20 and v22: Total CPU offloaded parameters: 321.75
     assert (moved.whole_layers, moved.partial) == (47, ("w13",))
-    assert 47 * 6.75 + 4.5 == moved.gib
+    assert moved.gib == 47 * 6.75 + 4.5
     assert moved.pinned_power_of_two_bytes / GIB == 47 * 12 + 8  # 4.5 pins 8, 2.25 pins 4
 
 
@@ -182,5 +182,5 @@ def test_the_model_sheet_quotes_its_sources(pro: checkpoint.Facts, gb300: machin
     assert gb300.host_gib.value == system["host_memory_gib"]
     assert gb300.link_gib_s.value == post["next.c2c_bw"]
     assert pro.nonexpert_loaded_bytes / GIB == post["mem.non_expert"]
-    assert [item.value for item in pro.disagreements[0].values][0] == post["mem.checkpoint"]
+    assert pro.disagreements[0].values[0].value == post["mem.checkpoint"]
     assert round(gb300.gpus[0].hbm_gib_s.value * GIB / 1e12, 1) == post["v21.oproj_bw"]
