@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lanelab.errors import LabError
-from lanelab.importers.mimo26 import bench, boots, derived, figures, quality, routing
+from lanelab.importers.mimo26 import bench, boots, derived, figures, pictures, quality, routing
 from lanelab.importers.mimo26.source import PublishedFolder
 from lanelab.receipts import Receipt, Store
 from lanelab.receipts.canonical import canonical_bytes
@@ -23,7 +23,7 @@ def collect(folder: Path) -> list[Receipt]:
     makers = (
         bench.decode, bench.knee, bench.agent, bench.needles, boots.boots, boots.budgets,
         routing.routing_counts, routing.coverage, quality.teacher_forced, quality.greedy, quality.suites,
-        quality.profile, figures.recipe_facts, figures.post_facts, figures.medians, figures.tables, derived.derived,
+        quality.profile, figures.recipe_facts, figures.post_facts, figures.medians, figures.tables, pictures.footprint, pictures.parity, derived.derived,
     )  # fmt: skip
     made = [receipt for maker in makers for receipt in maker(source)]
     ids = [receipt.id for receipt in made]
