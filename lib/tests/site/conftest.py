@@ -76,7 +76,7 @@ def demo_notebook() -> Any:
     return notebook(
         nbformat.v4.new_markdown_cell("# Decode\n\nSpeed over streams.", id="title"),
         code('campaign = "here"\nlane = "mini"\nmeasure = True', "parameters", "parameters"),
-        code('assert measure is False, "a published notebook never measures"\nimport time; time.time()', "guard"),
+        code('assert measure is False, "a published notebook never measures"\nimport time; started = time.time()', "guard"),
         code(
             "#| label: fig-knee\n#| fig-cap: Speed over streams.\n"
             "from IPython.display import display\n"
@@ -112,6 +112,9 @@ class DemoLab:
 
     def post(self, name: str = "index") -> Path:
         return self.root / "site" / "posts" / "demo" / f"{name}.qmd"
+
+    def add_receipt(self, receipt_id: str, **given: Any) -> None:
+        Store(self.folders.campaign("demo")).write(knee_receipt(receipt_id, **given))
 
     def edit(self, path: Path, old: str, new: str) -> None:
         text = path.read_text(encoding="utf-8")
@@ -163,8 +166,21 @@ def make_lab(root: Path) -> DemoLab:
     return DemoLab(root)
 
 
-@pytest.fixture
-def demo_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoLab:
-    lab = make_lab(tmp_path / "lab")
-    monkeypatch.setenv("LANELAB_ROOT", str(lab.root))
+@pytest.fixture(scope="session")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> DemoLab:
+    """The small lab, built by the fallback; never changed."""
+    from lanelab.publish.site.build import build
+
+    lab = make_lab(tmp_path_factory.mktemp("built") / "lab")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANELAB_ROOT", str(lab.root))
+        build(lab.root, renderer="fallback")
     return lab
+
+
+@pytest.fixture
+def demo_lab(built_once: DemoLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoLab:
+    """A built small lab of the test's own, to change."""
+    shutil.copytree(built_once.root, tmp_path / "lab")
+    monkeypatch.setenv("LANELAB_ROOT", str(tmp_path / "lab"))
+    return DemoLab(tmp_path / "lab")

@@ -61,6 +61,7 @@ def build(
     rendering = render.render(folders, renderer=renderer, url=url or config.url)
     if address := url or config.url:
         feed.write(folders, published, address)
+        feed.settle_sitemap(folders, max(day for name in published for day in campaign_dates(folders, name)))
     return Built(
         path=str(folders.built / "index.html"),
         renderer=rendering.renderer,

@@ -8,6 +8,7 @@ digests; and every page is held to what `expect` derives from its source.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from lanelab.publish.site import cells, expect
 from lanelab.publish.site.build import broken_receipts, choose
 from lanelab.publish.site.built import BuiltPage, BuiltSite
 from lanelab.publish.site.config import SiteFolders
+from lanelab.publish.site.preprocess import VARIABLE, lookup, read_variables
 from lanelab.publish.site.source import Page, lines_outside_code, pieces, read_page, source_pages
 from lanelab.receipts import Store, read_receipt
 from lanelab.receipts.redact import redact_text
@@ -95,6 +97,7 @@ def check_source(page: Page, folders: SiteFolders) -> Iterator[Finding]:
             yield Finding("digit", file, digit.line, f"{digit.text!r} is {digit.message}", severity)
         yield from _front_digits(page, file, severity)
     labels = _labels(page, folders)
+    variables = read_variables(folders.source)
     for index, line, prose in lines_outside_code(page.body):
         number = page.first_line + index
         if not prose and re.match(r"\s*(`{3,}|~{3,})\s*\{(python|r|julia|ojs)\b", line):
@@ -104,10 +107,21 @@ def check_source(page: Page, folders: SiteFolders) -> Iterator[Finding]:
                 yield Finding("python", file, number, "inline `{python}` stays literal; write a fact, {{< var … >}}")
             if not is_prose:
                 continue
+            for variable in VARIABLE.finditer(piece):
+                if lookup(variables, variable[1]) is None:
+                    yield Finding("fact", file, number, _no_fact(variable[1], variables))
             for reference in _REFERENCE.finditer(piece):
                 if reference[1] not in labels:
                     valid = ", ".join(sorted(labels)) or "none on this page"
                     yield Finding("reference", file, number, f"@{reference[1]} refers to nothing (valid: {valid})")
+
+
+def _no_fact(name: str, variables: dict[str, Any]) -> str:
+    campaign, _, fact = name.partition(".")
+    names = variables.get(campaign)
+    near = difflib.get_close_matches(fact, names, n=1) if isinstance(names, dict) else []
+    hint = f"; did you mean {campaign}.{near[0]}?" if near else ""
+    return f"{name} is no fact of a published campaign{hint}"
 
 
 def _front_digits(page: Page, file: str, severity: str) -> Iterator[Finding]:
@@ -170,8 +184,10 @@ def check_page(page: BuiltPage, site: BuiltSite, folders: SiteFolders) -> Iterat
         yield _traced("shortcode", match[0], "a literal shortcode", page, folders)
     for match in _PYTHON.finditer(_without_code(page)):
         yield _traced("python", match[0], "a literal {python}", page, folders)
-    for match in re.finditer(r"\?@[\w-]+", page.main.get_text(" ")):
-        yield _traced("reference", match[0][1:], f"an unresolved reference, {match[0]}", page, folders)
+    for match in re.finditer(r"\?(?:@|var:|meta:)[\w.-]+", page.main.get_text(" ")):
+        yield _traced(
+            "reference", match[0].split(":")[-1].lstrip("?"), f"an unresolved reference, {match[0]}", page, folders
+        )
     for tag in page.soup.select(".cell-output-error"):
         yield Finding("error-output", file, tag.sourceline or 0, "a cell's error stands on the page")
     for image in page.soup.find_all("img"):
@@ -208,9 +224,13 @@ def _traced(rule: str, needle: str, what: str, page: BuiltPage, folders: SiteFol
     for suffix in (".qmd", ".md"):
         source = (folders.source / page.path).with_suffix(suffix)
         if source.is_file() and needle in (text := source.read_text(encoding="utf-8")):
-            return Finding(rule, _shown(source, folders), _line_of(text, needle), f"{what}: {needle}")
+            return Finding(
+                rule, _shown(source, folders), _line_of(text, needle), what if needle in what else f"{what}: {needle}"
+            )
     line = _line_of(page.text, needle)
-    return Finding(rule, _shown(folders.built / page.path, folders), line, f"{what}: {needle}")
+    return Finding(
+        rule, _shown(folders.built / page.path, folders), line, what if needle in what else f"{what}: {needle}"
+    )
 
 
 def check_private(folders: SiteFolders, published: list[str]) -> Iterator[Finding]:

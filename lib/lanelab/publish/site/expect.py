@@ -151,9 +151,7 @@ def _chunks(text: str, first: int, page: Path, project: Path) -> list[_Chunk]:
             flush(number + 1)
             target = project / match[1][1:] if match[1].startswith("/") else page.parent / match[1]
             inner = re.sub(r"\A---\n.*?\n---\n", "", target.read_text(encoding="utf-8"), flags=re.S)
-            chunks += [
-                _Chunk(number, chunk.text, chunk.kind, chunk.label) for chunk in _chunks(inner, 1, target, project)
-            ]
+            chunks += _within(inner, number, target, project)
             index += 1
         elif match := re.match(r":\s+(.*?)\s*(?:\{[^{}]*#(tbl-[\w-]+)[^{}]*\})?\s*$", line):
             flush(number + 1)
@@ -202,7 +200,7 @@ def _embedded(project: Path, notebook: Path, name: str, line: int) -> list[_Chun
         if name not in (label, cell.get("id")):
             continue
         if cell["cell_type"] == "markdown":
-            chunks.append(_Chunk(line, source))
+            chunks += _within(source, line, notebook, project)
         done = False
         for output in cell.get("outputs", []):
             kind, text = _shown(output)
@@ -210,9 +208,17 @@ def _embedded(project: Path, notebook: Path, name: str, line: int) -> list[_Chun
             made = _Chunk(line, caption, "caption", label)
             own = kind[:3] == label[:3] and not done
             done = done or own
-            body = [_Chunk(line, text, kind.removeprefix("tbl"))] if kind != "figure" else []
+            if kind.endswith("markdown"):
+                body = _within(text, line, notebook, project)
+            else:
+                body = [_Chunk(line, text, kind.removeprefix("tbl"))] if kind != "figure" else []
             chunks += [made, *body] if own and kind != "figure" else [*body, *([made] if own else [])]
     return chunks
+
+
+def _within(text: str, line: int, page: Path, project: Path) -> list[_Chunk]:
+    """The chunks of Markdown that comes from elsewhere; they keep the line that brought them in."""
+    return [_Chunk(line, chunk.text, chunk.kind, chunk.label) for chunk in _chunks(text, 1, page, project)]
 
 
 def _shown(output: dict[str, Any]) -> tuple[str, str]:

@@ -5,9 +5,12 @@ Written here for both renderers, so that both feeds are the same and no build cl
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from xml.sax.saxutils import escape
+
+import yaml
 
 from lanelab.publish.site.config import SiteFolders
 from lanelab.publish.site.source import read_page
@@ -33,6 +36,14 @@ def write(folders: SiteFolders, published: list[str], url: str) -> None:
     (folders.built / "feed.xml").write_text(text, encoding="utf-8")
 
 
+def settle_sitemap(folders: SiteFolders, day: str) -> None:
+    """Date every page of the sitemap by the newest receipt; both renderers take the files' own times."""
+    path = folders.built / "sitemap.xml"
+    if path.is_file():
+        text = re.sub(r"<lastmod>[^<]*</lastmod>", f"<lastmod>{day}</lastmod>", path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
+
+
 def _item(link: str, front: dict[str, object]) -> str:
     day = front.get("date")
     date = ""
@@ -47,7 +58,5 @@ def _item(link: str, front: dict[str, object]) -> str:
 
 
 def _website(folders: SiteFolders) -> dict[str, object]:
-    import yaml
-
     config = yaml.safe_load((folders.source / "_quarto.yml").read_text(encoding="utf-8"))
     return dict(config.get("website") or {})

@@ -230,6 +230,8 @@ def _plain_output(output: Any, lab: Path) -> dict[str, Any] | None:
     value = text_of(output.data[mime])
     if mime not in IMAGES or mime == "image/svg+xml":
         value = _without_paths(value, lab)
+    if mime == "text/markdown" and str(output.get("metadata", {}).get("exhibit", "")).startswith("data "):
+        value = f"::: {{.data-links}}\n{value.strip()}\n:::"
     return {"output_type": "display_data", "data": {mime: value}, "metadata": {}}
 
 

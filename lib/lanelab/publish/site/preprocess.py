@@ -22,7 +22,7 @@ from lanelab.publish.site import cells, crossref
 from lanelab.publish.site.source import Page, lines_outside_code, read_page
 
 _EMBED = re.compile(r"^\s*\{\{<\s*embed\s+(?P<path>[^\s#>]+)#(?P<cell>[\w-]+)(?P<rest>[^>]*?)\s*>\}\}\s*$")
-_VAR = re.compile(r"\{\{<\s*var\s+([\w.-]+)\s*>\}\}")
+VARIABLE = re.compile(r"\{\{<\s*var\s+([\w.-]+)\s*>\}\}")
 _IMAGE = re.compile(
     r"^!\[(?P<caption>.*)\]\((?P<target>[^)\s]+)\)\{(?P<attrs>[^{}]*#(?P<label>fig-[\w-]+)[^{}]*)\}\s*$"
 )
@@ -38,7 +38,7 @@ def stage(source: Path, staging: Path) -> list[str]:
     if staging.exists():
         shutil.rmtree(staging)
     staging.mkdir(parents=True)
-    variables = _variables(source)
+    variables = read_variables(source)
     for path in _files(source):
         relative = PurePosixPath(path.relative_to(source).as_posix())
         target = staging / relative
@@ -110,17 +110,21 @@ def read_notebook(path: Path) -> dict[str, Any]:
 
 
 def fill_variables(text: str, variables: dict[str, Any]) -> str:
-    """Replace `{{< var a.b >}}` outside code; an unknown name stays, and the gate refuses it."""
+    """Replace `{{< var a.b >}}` outside code; an unknown name becomes `?var:a.b`, as Quarto prints it."""
 
     def value(found: re.Match[str]) -> str:
-        at: Any = variables
-        for part in found[1].split("."):
-            if not isinstance(at, dict) or part not in at:
-                return found[0]
-            at = at[part]
-        return str(at)
+        at = lookup(variables, found[1])
+        return f"**?var:{found[1]}**" if at is None else str(at)
 
-    return "\n".join(_VAR.sub(value, line) if prose else line for _, line, prose in lines_outside_code(text)) + "\n"
+    return "\n".join(VARIABLE.sub(value, line) if prose else line for _, line, prose in lines_outside_code(text)) + "\n"
+
+
+def lookup(variables: dict[str, Any], name: str) -> Any:
+    """A dotted name's value, or None."""
+    at: Any = variables
+    for part in name.split("."):
+        at = at.get(part) if isinstance(at, dict) else None
+    return at
 
 
 def _embed(
@@ -167,7 +171,8 @@ def _div_end(body: list[str], start: int) -> int | None:
     return None
 
 
-def _variables(source: Path) -> dict[str, Any]:
+def read_variables(source: Path) -> dict[str, Any]:
+    """`_variables.yml` of a project; nothing without one."""
     path = source / "_variables.yml"
     if not path.is_file():
         return {}

@@ -7,6 +7,7 @@ decide, and nothing that a page loads from elsewhere.
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import os
@@ -69,7 +70,7 @@ def render(folders: SiteFolders, *, renderer: str | None = None, url: str | None
 
 def _quarto(folders: SiteFolders, quarto: str, url: str | None) -> Rendering:
     profile = folders.source / "_quarto-published.yml"
-    profile.write_text(yaml.safe_dump({"website": {"site-url": url}} if url else {"website": {}}), encoding="utf-8")
+    profile.write_text(yaml.safe_dump(_published(url)), encoding="utf-8")
     command = [quarto, "render", str(folders.source), "--profile", "published"]
     env = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
     try:
@@ -83,6 +84,14 @@ def _quarto(folders: SiteFolders, quarto: str, url: str | None) -> Rendering:
     found = subprocess.run([quarto, "--version"], capture_output=True, text=True, check=False).stdout.strip()
     warnings = [line.strip() for line in done.stderr.splitlines() if "WARN" in line]
     return Rendering(f"Quarto {found}", warnings)
+
+
+def _published(url: str | None) -> dict[str, Any]:
+    """What only a site with an address has: absolute links for others, and a feed."""
+    if not url:
+        return {"website": {}}
+    feed = f'<link rel="alternate" type="application/rss+xml" title="Lane Lab" href="{html.escape(url)}/feed.xml">'
+    return {"website": {"site-url": url}, "format": {"html": {"include-in-header": [{"text": feed}]}}}
 
 
 def _fallback(folders: SiteFolders, url: str | None) -> Rendering:
@@ -115,11 +124,12 @@ def _fallback_config(path: Path, renderer: str, url: str | None) -> str:
     footer = json.dumps(website.get("page-footer", {}))
     by = f"Rendered by [{renderer}](https://pypi.org/project/smalldocs/)"
     website["page-footer"] = json.loads(footer.replace(json.dumps(_RENDERED_BY)[1:-1], json.dumps(by)[1:-1]))
-    if url:
-        website["site-url"] = url
-    html = config["format"]["html"]
+    published = _published(url)
+    website.update(published["website"])
+    page = {**config["format"]["html"], **published.get("format", {}).get("html", {})}
+    config["format"]["html"] = page
     # one stylesheet of ours gives both schemes their colours on top of plain Bootstrap
-    html["theme"] = {"light": "default", "dark": "default"}
+    page["theme"] = {"light": "default", "dark": "default"}
     return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
 
 
