@@ -105,9 +105,7 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 
     An interrupt of the waiting thread cancels the work and waits until it has cleaned up.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _loop_runs():
         return asyncio.run(work)
     begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
 
@@ -126,6 +124,14 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
             if not running.done():
                 loop.call_soon_threadsafe(task.cancel)
             raise
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _body(
