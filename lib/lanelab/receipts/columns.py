@@ -11,7 +11,7 @@ import types
 import typing
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ class Column:
     as_json: bool = False
 
 
-@lru_cache(maxsize=None)
+@cache
 def columns(row: type[Row]) -> tuple[Column, ...]:
     """The columns of a row model, in its order."""
     return tuple(_column(name, field.annotation) for name, field in row.model_fields.items())

@@ -48,7 +48,11 @@ def read_runs(campaign_dir: Path) -> Runs:
         listed = value.get("receipts")
         receipts = frozenset(_ids(listed)) if isinstance(listed, list) else frozenset()
         found.by_id[path.parent.name] = Run(
-            path.parent.parent.name, path.parent.name, str(value.get("status")), str(value.get("started") or ""), receipts
+            path.parent.parent.name,
+            path.parent.name,
+            str(value.get("status")),
+            str(value.get("started") or ""),
+            receipts,
         )
     return found
 

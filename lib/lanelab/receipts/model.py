@@ -14,7 +14,7 @@ from lanelab.receipts.canonical import canonical_bytes, digest_of
 SCHEMA = "lanelab/receipt/1"
 Origin = Literal["measured", "published", "derived", "predicted"]
 Visibility = Literal["public", "private"]
-_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,99}$")
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{3,99}")
 
 
 class Part(BaseModel):
@@ -62,9 +62,9 @@ class Environment(Part):
 class RowsFile(Part):
     """Rows that are kept beside the receipt in Parquet (over 1 MB as JSON)."""
 
-    name: str
-    count: int
-    sha256: str
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{3,99}\.parquet\z")
+    count: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}\z")
 
 
 class Receipt(Part):
@@ -100,12 +100,12 @@ class Receipt(Part):
     @field_validator("id")
     @classmethod
     def _plain_id(cls, value: str) -> str:
-        if not _ID.match(value):
+        if not _ID.fullmatch(value):
             raise ValueError("an id is 4 to 100 lower-case letters, digits and hyphens")
         return value
 
     def body(self) -> dict[str, Any]:
-        """The receipt as plain JSON values; times are UTC with a Z and no fraction."""
+        """The receipt as plain JSON values; times are UTC with a Z, to the millisecond."""
         value = self.model_dump(mode="python", by_alias=True)
         for name in ("started", "finished"):
             if isinstance(value[name], datetime):
@@ -122,12 +122,19 @@ class Receipt(Part):
 
 
 def utc_text(moment: datetime) -> str:
-    """`2026-09-22T22:50:30Z`. A time without a zone is taken as UTC."""
+    """`2026-09-22T22:50:30.125Z`, without a fraction when the milliseconds are none; no zone means UTC.
+
+    Milliseconds order what happens within one second; finer digits would claim more than clocks keep.
+    """
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = moment.astimezone(UTC)
+    thousandths = moment.microsecond // 1000
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{thousandths:03}" if thousandths else "") + "Z"
 
 
 def new_id(kind: str, started: datetime) -> str:
     """`decode-20260922t225030z-1f2e3d4c`: sorts by time, does not collide between runs."""
+    if started.tzinfo is None:
+        started = started.replace(tzinfo=UTC)
     return f"{kind}-{started.astimezone(UTC).strftime('%Y%m%dt%H%M%Sz')}-{secrets.token_hex(4)}"

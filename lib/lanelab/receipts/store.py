@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from lanelab.errors import BadFile, LabError, NotFound
-from lanelab.receipts.canonical import canonical_bytes, without_nan
-from lanelab.receipts.files import write_atomic
+from lanelab.receipts.canonical import canonical_bytes, parse_json, without_nan
+from lanelab.receipts.columns import from_table, to_table
+from lanelab.receipts.files import folder_lock, write_atomic
 from lanelab.receipts.kinds import kind
+from lanelab.receipts.load import read_parquet
 from lanelab.receipts.model import Receipt, RowsFile
 from lanelab.receipts.redact import redact
 
@@ -45,41 +45,44 @@ class Store:
     def write(self, receipt: Receipt) -> Receipt:
         """Check the rows against their kind, redact, seal and write. Returns what was written.
 
-        Raises `BadRows`, `AlreadyWritten`, `NoSpace`.
+        Raises `BadRows`, `AlreadyWritten`, `NoSpace`, `NotCanonical`.
         """
         ready = redact(checked(receipt))
-        rows = ready.rows
-        if isinstance(rows, list) and len(canonical_bytes(rows)) > INLINE_LIMIT_BYTES:
-            content = parquet_bytes(ready.kind, rows)
-            name = f"{ready.id}.parquet"
-            write_atomic(self.dir / ready.kind / name, content)
-            ready = ready.model_copy(
-                update={"rows": RowsFile(name=name, count=len(rows), sha256=hashlib.sha256(content).hexdigest())}
+        path = self.path_of(ready)
+        beside: bytes | None = None
+        if isinstance(ready.rows, list) and len(canonical_bytes(ready.rows)) > INLINE_LIMIT_BYTES:
+            beside = parquet_bytes(ready.kind, ready.rows)
+            rows = RowsFile(
+                name=f"{ready.id}.parquet", count=len(ready.rows), sha256=hashlib.sha256(beside).hexdigest()
             )
+            ready = ready.model_copy(update={"rows": rows})
         sealed = ready.sealed()
-        try:
-            write_atomic(self.path_of(sealed), sealed.file_bytes(), replace=False)
-        except FileExistsError as error:
-            raise AlreadyWritten(f"receipt {sealed.id} exists and is never edited", id=sealed.id) from error
+        with folder_lock(path.parent):
+            if path.exists():
+                raise AlreadyWritten(f"receipt {sealed.id} exists and is never edited", id=sealed.id)
+            if beside is not None:
+                # rows first: a crash between the two leaves rows without a receipt, never the reverse
+                write_atomic(path.with_suffix(".parquet"), beside)
+            write_atomic(path, sealed.file_bytes(), replace=False)
         return sealed
 
     def paths(self) -> Iterator[Path]:
         """The receipt files, by kind and id."""
         if self.dir.is_dir():
-            yield from sorted(self.dir.glob("*/*.json"))
+            yield from sorted(path for path in self.dir.glob("*/*.json") if not path.name.startswith("."))
 
     def read(self, receipt_id: str) -> Receipt:
         """The receipt of that id. Raises `NotFound`, `BadFile`."""
-        found = list(self.dir.glob(f"*/{receipt_id}.json"))
-        if not found:
-            raise NotFound("receipt", receipt_id, (path.stem for path in self.paths()))
-        return read_receipt(found[0])
+        for path in self.paths():
+            if path.stem == receipt_id:
+                return read_receipt(path)
+        raise NotFound("receipt", receipt_id, (path.stem for path in self.paths()))
 
     def rows(self, receipt: Receipt) -> list[dict[str, Any]]:
-        """A receipt's rows, wherever they stand."""
+        """A receipt's rows, wherever they stand. Raises `BadFile`."""
         if isinstance(receipt.rows, RowsFile):
-            table = pq.read_table(self.dir / receipt.kind / receipt.rows.name)
-            return table.to_pylist()
+            its_kind = kind(receipt.kind)
+            return from_table(its_kind.row, read_parquet(self.path_of(receipt), receipt.rows.name, its_kind))
         return receipt.rows
 
     def retract(self, receipt_id: str, reason: str, retraction: Receipt) -> Receipt:
@@ -111,18 +114,16 @@ def checked(receipt: Receipt) -> Receipt:
 
 
 def parquet_bytes(kind_name: str, rows: list[dict[str, Any]]) -> bytes:
-    """Rows as Parquet; columns in the order of the row model."""
-    names = list(kind(kind_name).row.model_fields)
-    table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+    """Rows as Parquet; columns in the order and the types of the row model."""
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    pq.write_table(to_table(kind(kind_name).row, rows), buffer, compression="zstd")
     return buffer.getvalue()
 
 
 def read_receipt(path: Path) -> Receipt:
     """Parse one receipt file; neither digest nor rows are checked (see `verify`). Raises `BadFile`."""
     try:
-        return Receipt.model_validate(json.loads(path.read_bytes()))
+        return Receipt.model_validate(parse_json(path.read_bytes()))
     except OSError as error:
         raise BadFile(path, f"cannot be read: {error.strerror}") from error
     except ValidationError as error:

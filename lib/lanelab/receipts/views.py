@@ -15,11 +15,12 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import msgspec
 import pyarrow as pa
 
 from lanelab.errors import BadFile, LabError
@@ -36,7 +37,7 @@ _STANDING = {
     "kind": "VARCHAR", "kind_version": "BIGINT", "counts": "BOOLEAN", "superseded_by": "VARCHAR",
     "retracted_by": "VARCHAR", "run_status": "VARCHAR",
 }  # fmt: skip
-# With these off, a plan over empty tables still names every column that the query reads.
+# With these off, DuckDB's plan over empty tables still names every column that the query reads.
 _PLAN_ONLY = "statistics_propagation,filter_pushdown,filter_pullup,empty_result_pullup,join_order,late_materialization"
 
 
@@ -54,8 +55,32 @@ class Table:
     types: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
+    def to_data(self) -> dict[str, Any]:
+        """Plain JSON values: times as text with a Z; of columns of one name the later get a number."""
+        names: list[str] = []
+        for name in self.columns:
+            again = names.count(name) or sum(known.rpartition(":")[0] == name for known in names)
+            names.append(f"{name}:{again}" if name in names else name)
+        rows = [dict(zip(names, map(plain, row), strict=True)) for row in self.rows]
+        return {"columns": names, "types": list(self.types), "rows": rows, "count": len(rows)}
 
-def open(  # noqa: A001 (called as views.open)
+    def to_text(self) -> str:
+        """A table for people: numbers to the right, one line a row."""
+        cells = [[_cell(value) for value in row] for row in self.rows]
+        widths = [max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(self.columns)]
+        right = [any(isinstance(row[at], (int, float)) for row in self.rows) for at in range(len(self.columns))]
+        lines = [self.columns, ["─" * width for width in widths], *cells]
+        shown = [
+            "  ".join(
+                text.rjust(width) if is_right else text.ljust(width)
+                for text, width, is_right in zip(line, widths, right, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*shown, f"({len(cells)} row{'' if len(cells) == 1 else 's'})"])
+
+
+def open(
     campaign_dirs: Path | Iterable[Path], current_run: str | None = None, *, private: bool = False
 ) -> duckdb.DuckDBPyConnection:
     """A connection with all views over these campaign folders, everything loaded.
@@ -152,7 +177,7 @@ def _empty(kinds: dict[str, Kind]) -> duckdb.DuckDBPyConnection:
     _create_receipts(connection)
     for its_kind in kinds.values():
         fields = ", ".join(f"{quoted(column.name)} {column.sql}" for column in columns(its_kind.row))
-        connection.execute(f"CREATE TABLE {_rows_table(its_kind)} (_receipt BIGINT, \"row\" BIGINT, {fields})")
+        connection.execute(f'CREATE TABLE {_rows_table(its_kind)} (_receipt BIGINT, "row" BIGINT, {fields})')
         _create_views(connection, its_kind)
     return connection
 
@@ -197,12 +222,12 @@ def _connect(
     connection = _connection()
     _create_receipts(connection)
     _fill_receipts(connection, loaded, _all_standings(folders, loaded, current), private=private)
-    for number, its_kind in enumerate(kinds.values()):
+    for its_kind in kinds.values():
         if its_kind.name in loaded:
-            _create_rows(connection, its_kind, loaded[its_kind.name], number)
+            _create_rows(connection, its_kind, loaded[its_kind.name])
         else:
             fields_sql = ", ".join(f"{quoted(column.name)} {column.sql}" for column in columns(its_kind.row))
-            connection.execute(f"CREATE TABLE {_rows_table(its_kind)} (_receipt BIGINT, \"row\" BIGINT, {fields_sql})")
+            connection.execute(f'CREATE TABLE {_rows_table(its_kind)} (_receipt BIGINT, "row" BIGINT, {fields_sql})')
         _create_views(connection, its_kind)
     return _locked(connection)
 
@@ -224,19 +249,20 @@ def _rows_name(its_kind: Kind) -> str:
 
 
 def _rows_table(its_kind: Kind) -> str:
-    return quoted(_rows_name(its_kind))
+    return f"store.{quoted(_rows_name(its_kind))}"
 
 
 def _create_receipts(connection: duckdb.DuckDBPyConnection) -> None:
     own = ", ".join(f"{quoted(name)} {_TYPES.get(name, 'VARCHAR')}" for name in _OWN)
     more = ", ".join(f"{quoted(name)} {its_type}" for name, its_type in _STANDING.items())
-    connection.execute(f"CREATE TABLE _receipts (_receipt BIGINT, _kind VARCHAR, {own}, {more})")
+    connection.execute("CREATE SCHEMA store")
+    connection.execute(f"CREATE TABLE store._receipts (_receipt BIGINT, _kind VARCHAR, {own}, {more})")
     named = ", ".join(quoted(name) for name in (*_OWN, *_STANDING))
-    connection.execute(f"CREATE VIEW receipts AS SELECT {named} FROM _receipts")
+    connection.execute(f"CREATE VIEW receipts AS SELECT {named} FROM store._receipts")  # noqa: S608
 
 
 def _create_views(connection: duckdb.DuckDBPyConnection, its_kind: Kind) -> None:
-    own = ", ".join(f'e.{quoted(name)}' if name != "row" else 'r."row"' for name in ENVELOPE)
+    own = ", ".join(f"e.{quoted(name)}" if name != "row" else 'r."row"' for name in ENVELOPE)
     fields = ", ".join(
         f"CAST(r.{quoted(column.name)} AS {column.sql}) AS {quoted(column.name)}"
         if column.sql in {"JSON", "TIMESTAMP"}
@@ -245,22 +271,26 @@ def _create_views(connection: duckdb.DuckDBPyConnection, its_kind: Kind) -> None
     )
     body = (
         f"SELECT {own}, {fields} FROM {_rows_table(its_kind)} r "  # noqa: S608 (names of registered kinds)
-        f"JOIN _receipts e ON r._receipt = e._receipt AND e._kind = '{its_kind.name}'"
+        f"JOIN store._receipts e ON r._receipt = e._receipt AND e._kind = '{its_kind.name}'"
     )
     connection.execute(f"CREATE VIEW {quoted(its_kind.view + '_all')} AS {body}")
     connection.execute(f"CREATE VIEW {quoted(its_kind.view)} AS {body} WHERE e.counts")
 
 
-def _create_rows(connection: duckdb.DuckDBPyConnection, its_kind: Kind, loaded: Loaded, number: int) -> None:
+def _create_rows(connection: duckdb.DuckDBPyConnection, its_kind: Kind, loaded: Loaded) -> None:
     rows = loaded.rows
     assert rows is not None
-    for column in columns(its_kind.row):
-        if column.name not in rows.column_names:
-            # not read by this query; a column of nulls costs nothing and keeps the view's shape
-            rows = rows.append_column(column.name, pa.nulls(rows.num_rows, column.arrow))
-    source = f"_arrow_{number}"
-    connection.register(source, rows)
-    connection.execute(f"CREATE VIEW {_rows_table(its_kind)} AS SELECT * FROM {source}")
+    connection.register("_arrow", rows)
+    there = set(rows.column_names)
+    # a field that this query does not read is null: it keeps the view's shape and costs nothing
+    listed = ", ".join(
+        quoted(column.name) if column.name in there else f"CAST(NULL AS {column.sql}) AS {quoted(column.name)}"
+        for column in columns(its_kind.row)
+    )
+    held = f"store.{quoted(f'_held_{its_kind.view}')}"
+    connection.execute(f"CREATE TABLE {held} AS SELECT * FROM _arrow")  # noqa: S608
+    connection.execute(f'CREATE VIEW {_rows_table(its_kind)} AS SELECT _receipt, "row", {listed} FROM {held}')  # noqa: S608
+    connection.unregister("_arrow")
 
 
 def _fill_receipts(
@@ -290,7 +320,7 @@ def _fill_receipts(
     connection.register("_arrow_receipts", table)
     listed = ", ".join(quoted(name) for name in names)
     try:
-        connection.execute(f"INSERT INTO _receipts SELECT {listed} FROM _arrow_receipts")  # noqa: S608
+        connection.execute(f"INSERT INTO store._receipts SELECT {listed} FROM _arrow_receipts")  # noqa: S608
     except duckdb.Error as error:
         raise BadFile(_odd_time(loaded), "has a time that is none (valid: 2026-09-22T22:50:30Z)") from error
     connection.unregister("_arrow_receipts")
@@ -336,9 +366,7 @@ def _all_standings(
 def _claims(found: Loaded, folder: Path) -> Iterable[Claim]:
     retracts: dict[int, list[str]] = {}
     if found.kind.name == "retraction" and found.rows is not None:
-        for number, target in zip(
-            found.rows["_receipt"].to_pylist(), found.rows["retracts"].to_pylist(), strict=True
-        ):
+        for number, target in zip(found.rows["_receipt"].to_pylist(), found.rows["retracts"].to_pylist(), strict=True):
             retracts.setdefault(number, []).append(target)
     for number, (envelope, its_folder) in enumerate(zip(found.envelopes, found.campaign_dirs, strict=True)):
         if its_folder == folder:
@@ -348,6 +376,26 @@ def _claims(found: Loaded, folder: Path) -> Iterable[Claim]:
             )  # fmt: skip
 
 
-def to_json(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value of an answer as JSON can hold it: times with a Z, decimals as numbers, bytes as hex."""
-    return msgspec.to_builtins(value, enc_hook=str)
+    if isinstance(value, datetime):
+        return value.isoformat() + ("Z" if value.tzinfo is None else "")
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.1f}"
+    if isinstance(value, (dict, list)):
+        return json.dumps(plain(value), ensure_ascii=False)
+    return " ".join(str(plain(value)).split())
