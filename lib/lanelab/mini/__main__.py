@@ -22,8 +22,11 @@ def main() -> None:
 @click.option("--model-seed", type=click.IntRange(0, 2**31), default=0, show_default=True)
 @click.option("--max-model-len", type=click.IntRange(16, 65536), default=8192, show_default=True)
 @click.option("--max-num-seqs", type=click.IntRange(1, 64), default=16, show_default=True)
+@click.option("--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads of one pass.")
 @click.option("--served-model-name", default="mini", show_default=True)
-def serve(host: str, port: int, model_seed: int, max_model_len: int, max_num_seqs: int, served_model_name: str) -> None:
+def serve(
+    host: str, port: int, model_seed: int, max_model_len: int, max_num_seqs: int, threads: int, served_model_name: str
+) -> None:
     """Serve a small mixture of experts whose weights come from a seed; its text means nothing."""
     if host not in ("127.0.0.1", "localhost", "::1"):
         raise click.BadParameter(f"{host!r} is not this machine alone (valid: 127.0.0.1)", param_hint="--host")
@@ -35,6 +38,9 @@ def serve(host: str, port: int, model_seed: int, max_model_len: int, max_num_seq
     given = click.get_current_context().params
     log.info("non-default args: %s", {name: value for name, value in given.items() if not _is_default(name)})
     begun = time.monotonic()
+    # the layers are so small that a second thread waits more than it works, and on a busy machine it stalls the first
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
     import uvicorn
 
     from lanelab.mini.engine import Engine
@@ -43,6 +49,7 @@ def serve(host: str, port: int, model_seed: int, max_model_len: int, max_num_seq
     from lanelab.mini.server import ENGINE_VERSION, Server
     from lanelab.mini.tokenizer import MiniTokenizer
 
+    torch.set_num_threads(threads)
     log.info("Initializing the embedded engine (v%s), imports took %.2f s", ENGINE_VERSION, time.monotonic() - begun)
     begun = time.monotonic()
     tokenizer = MiniTokenizer()
