@@ -37,9 +37,11 @@ def command(name: str, example: str, **settings: Any) -> Callable[[Callable[...,
         def run(as_json: bool, **given: Any) -> None:
             sys.exit(deliver(lambda: function(**given), as_json))
 
-        made = click.command(
-            name, epilog=f"Example: {example}", short_help=(function.__doc__ or "").split("\n")[0], **settings
-        )(run)
+        about = (function.__doc__ or "").split("\n")[0]
+        make: Callable[[Callable[..., None]], click.Command] = click.command(
+            name, epilog=f"Example: {example}", short_help=about, **settings
+        )
+        made = make(run)
         made.params.append(
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, last on stdout.")
         )

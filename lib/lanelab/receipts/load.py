@@ -125,7 +125,7 @@ def _taken_rows(envelope: Any) -> list[Any] | Beside | None:
     rows = getattr(envelope, "rows", None)
     if rows is not None:
         envelope.rows = None
-    return rows  # type: ignore[no-any-return]
+    return rows
 
 
 class _Batches:
