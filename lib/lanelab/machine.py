@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lanelab import paths
-from lanelab.errors import NotFound
+from lanelab.errors import NotFound, UsageError
 from lanelab.yamlfile import read_yaml
 
 Origin = Literal["measured", "published", "derived", "nominal", "emulated"]
@@ -104,7 +104,13 @@ class Machine(Part):
         """The machine with one emulated tier of HBM inside its host memory, and labelled so.
 
         Its bandwidth is the host's; the link is as slow as asked, or as the host's memory.
+        Raises `UsageError` on a machine that has HBM of its own.
         """
+        if self.has_hbm:
+            raise UsageError(
+                f"machine {self.name!r} has {self.hbm_gib:g} GiB of HBM; an emulated tier goes only with a machine without one",
+                machine=self.name, hbm_gib=hbm_gib,
+            )  # fmt: skip
         source = "asked for by whoever planned"
         link = Figure(value=link_gib_s, origin="emulated", source=source) if link_gib_s else self.host_gib_s
         gpu = Gpu(

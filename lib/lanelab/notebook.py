@@ -14,7 +14,8 @@ is a link to its receipt's page.
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,22 @@ class Book:
         self.refresh()
         return receipt
 
+    def plan(self, model: str, machine: str, **options: Any) -> Receipt | None:
+        """Keep the memory arithmetic of a model on a machine as a receipt; does nothing when the book only shows.
+
+        Nothing is measured: the receipt's origin is `predicted`. `options` are those of
+        `lanelab.memory.Options`, and `hbm_gib` with `link_gib_s` for an emulated tier; 0 is taken as
+        not given. Raises `LabError` for an unknown model, machine or option.
+        """
+        if not self.measuring:
+            return None
+        from lanelab import planning
+
+        self.dir.mkdir(parents=True, exist_ok=True)
+        receipt = planning.record_plan(self.dir, self.campaign, model, machine, step=self.step, **options)
+        self.refresh()
+        return receipt
+
     def refresh(self) -> None:
         """Read receipts and facts anew."""
         for name in ("reader", "facts"):
@@ -96,73 +113,20 @@ class Book:
         for part in shown.table(made, self.reader, lane=self.lane, site=not self.measuring):
             part.display()
 
-    def figure_decode(self) -> None:
-        """Time to first token and decode speed by prompt size."""
-        self.figure("decode")
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        """`figure_knee()` is `figure("knee")`, `table_boots()` is `table("boots")`, for every exhibit there is."""
+        kind, _, which = name.partition("_")
+        if kind == "figure":
+            return partial(self.figure, exhibit.figure_named(which.replace("_", "-")).name)
+        if kind == "table":
+            return partial(self.table, exhibit.table_named(which.replace("_", "-")).name)
+        raise AttributeError(f"a book has no {name!r}")
 
-    def figure_knee(self) -> None:
-        """Aggregate and per-stream speed by concurrency, with the knee."""
-        self.figure("knee")
-
-    def figure_ladder(self) -> None:
-        """Every boot's decode speed as a share of the baseline."""
-        self.figure("ladder")
-
-    def figure_needles(self) -> None:
-        """Codes found in long prompts, and decode speed behind them."""
-        self.figure("needles")
-
-    def figure_coverage(self) -> None:
-        """Share of router picks that a hot list serves, by its size."""
-        self.figure("coverage")
-
-    def table_decode(self) -> None:
-        """The decode figure's numbers."""
-        self.table("decode")
-
-    def table_knee(self) -> None:
-        """The knee figure's numbers."""
-        self.table("knee")
-
-    def table_boots(self) -> None:
-        """Every boot in order, failures included."""
-        self.table("boots")
-
-    def table_walls(self) -> None:
-        """The boots that did not come up sane, and why."""
-        self.table("walls")
-
-    def table_ladder(self) -> None:
-        """Every boot against the baseline."""
-        self.table("ladder")
-
-    def table_ab(self) -> None:
-        """The control against the fastest step."""
-        self.table("ab")
-
-    def table_budgets(self) -> None:
-        """What each hot budget left, and the speed it gave."""
-        self.table("budgets")
-
-    def table_coverage(self) -> None:
-        """Single points of coverage."""
-        self.table("coverage")
-
-    def table_needles(self) -> None:
-        """Long context by prompt size."""
-        self.table("needles")
-
-    def table_quality(self) -> None:
-        """Teacher-forced comparisons beside their floor."""
-        self.table("quality")
-
-    def table_suites(self) -> None:
-        """Task suites."""
-        self.table("suites")
-
-    def table_profile(self) -> None:
-        """Where the time goes."""
-        self.table("profile")
+    def __dir__(self) -> list[str]:
+        """With the exhibits, so that they complete in JupyterLab."""
+        exhibit.load_all()
+        shows = [f"figure_{name}" for name in exhibit.FIGURES] + [f"table_{name}" for name in exhibit.TABLES]
+        return sorted([*super().__dir__(), *(name.replace("-", "_") for name in shows)])
 
     def table_claims(self) -> None:
         """Claims with their states and evidence, from claims.yaml."""

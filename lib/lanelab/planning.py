@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lanelab import checkpoint, machine, memory
+from lanelab import checkpoint, machine_here, memory
+from lanelab import machine as machines
 from lanelab.memory import tables
 from lanelab.receipts import Receipt, Source, Store, new_id
 from lanelab.receipts.store import checked
@@ -42,7 +43,7 @@ def plan(model: str, machine_name: str, **options: Any) -> memory.Plan:
 
     `hbm_gib` and `link_gib_s` add an emulated tier. Raises `NotFound`, `BadFile`, `UsageError`.
     """
-    box = machine.load(machine_name)
+    box = machines.load(machine_name)
     hbm_gib, link_gib_s = options.pop("hbm_gib", None), options.pop("link_gib_s", None)
     if hbm_gib is not None:
         box = box.with_emulated_hbm(hbm_gib, link_gib_s)
@@ -106,18 +107,21 @@ def record_plan(
 ) -> Receipt:
     """Plan and keep it as a receipt of kind `plan` in the campaign.
 
-    `step` and `run` default to what the runner set (`LANELAB_STEP`, `LANELAB_RUN`). If the same
+    An option of 0 or an empty text counts as not given, so that a notebook's typed parameters can
+    leave it out. The machine `here` is measured if that was not done yet. `step` and `run` default to what the runner set (`LANELAB_STEP`, `LANELAB_RUN`). If the same
     plan stands already in the same run it is returned, and nothing is written.
     """
+    options = {name: value for name, value in options.items() if value not in (0, "", None)}
+    if machine == machines.HERE and not machines.machine_path(machine).is_file():
+        machine_here.write(machine_here.measure())
     planned = plan(model, machine, **options)
     step = step or os.environ.get("LANELAB_STEP") or STEP
     run = run or os.environ.get("LANELAB_RUN") or None
     store = Store(campaign_dir)
     now = datetime.now(UTC)
-    parameters = {name: value for name, value in options.items() if value is not None}
     receipt = Receipt(
         id=new_id("plan", now), kind="plan", origin="predicted", campaign=campaign, model=planned.facts.name,
-        machine=machine, step=step, run=run, started=now, finished=now, parameters=parameters, rows=rows(planned),
+        machine=machine, step=step, run=run, started=now, finished=now, parameters=options, rows=rows(planned),
         source=Source(workload=WORKLOAD, workload_version=VERSION),
     )  # fmt: skip
     receipt.labels.emulated = planned.machine.emulated

@@ -181,3 +181,26 @@ def test_models_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"config\.json"):
         bf16(tmp_path / "model.safetensors", {"a": [1]})
         checkpoint.load(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_embedded_model_is_what_its_config_says() -> None:
+    """data/models/mini is the embedded lane's model: same fields as its code, same parameters as its weights."""
+    torch = pytest.importorskip("torch", reason="needs the extra 'mini'")
+    pytest.importorskip("transformers", reason="needs the extra 'mini'")
+    from transformers import MiMoV2FlashForCausalLM
+
+    from lanelab import paths
+    from lanelab.mini.model import Shape
+
+    stored = json.loads(paths.data("models", "mini", "config.json").read_text())
+    config = Shape().config(stored["max_position_embeddings"])
+    built = config.to_dict()
+    assert {key: built.get(key) for key in stored if key not in {"architectures", "dtype"}} == {
+        key: value for key, value in stored.items() if key not in {"architectures", "dtype"}
+    }
+    with torch.device("meta"):
+        wanted = sum(item.numel() for item in MiMoV2FlashForCausalLM(config).parameters())
+    facts = checkpoint.load("mini")
+    assert facts.parameters_total - facts.shape.moe_layers * facts.shape.experts == wanted
+    assert facts.entry("routed_experts").dtype == "fp32"
