@@ -20,12 +20,13 @@ def ensure(preset: str = "quick") -> campaigns.Campaign:
 
     Steps get the preset that they have no other for. Raises `NotFound` if `mini` has no plan.
     """
+    target = campaigns.folder(campaigns.HERE)
+    made = (target / "campaign.yaml").is_file()
+    model = campaigns.load(campaigns.HERE if made else MODEL_CAMPAIGN)
     if not machine.machine_path(machine.HERE).is_file():
         machine_here.write(machine_here.measure())
-    target = campaigns.folder(campaigns.HERE)
-    if (target / "campaign.yaml").is_file():
-        return campaigns.load(campaigns.HERE)
-    model = campaigns.load(MODEL_CAMPAIGN)
+    if made:
+        return model
     for name in _COPIED:
         _copy(model.dir / name, target / name)
     steps: list[dict[str, Any]] = []

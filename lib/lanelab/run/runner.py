@@ -264,7 +264,7 @@ def _close(
     why = redact_text(verdict.why) if verdict.why else None
     try:
         line = why or f"all {len(cells.executed)} cells ran"
-        page = html_view(notebook, title=f"{draft.step} · run {draft.id}", status=verdict.status, line=line)
+        page = html_view(_redacted(notebook), title=f"{draft.step} · run {draft.id}", status=verdict.status, line=line)
         write_atomic(run_dir / VIEW, _encoded(page))
     except Exception as error:  # a view is a convenience: its template or a cell's markup must not fail a run
         warnings.append(f"no HTML view: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
@@ -346,17 +346,21 @@ def _environment(ready: Prepared, run_id: str, run_dir: Path) -> dict[str, str]:
 
 
 def _write_notebook(run_dir: Path, notebook: NotebookNode) -> None:
+    write_atomic(run_dir / OUTPUT, _encoded(nbformat.writes(_redacted(notebook)) + "\n"))
+
+
+def _redacted(notebook: NotebookNode) -> NotebookNode:
+    """A copy whose outputs name no secret, host or home."""
     shown = copy.deepcopy(notebook)
     for cell in shown.cells:
         for output in cell.get("outputs", []):
-            if output.output_type == "stream":
-                output["text"] = redact_text(output["text"])
-            elif output.output_type == "error":
-                output["evalue"] = redact_text(output["evalue"])
-                output["traceback"] = [redact_text(line) for line in output["traceback"]]
-            elif isinstance(output.get("data", {}).get("text/plain"), str):
-                output["data"]["text/plain"] = redact_text(output["data"]["text/plain"])
-    write_atomic(run_dir / OUTPUT, _encoded(nbformat.writes(shown) + "\n"))
+            for name, value in list(output.items()):
+                if name in ("text", "evalue", "traceback"):
+                    output[name] = redact_value(value)
+            for mime, value in output.get("data", {}).items():
+                if mime.startswith("text/"):
+                    output["data"][mime] = redact_value(value)
+    return shown
 
 
 def _encoded(text: str) -> bytes:
