@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lanelab import campaign as campaigns
-from lanelab.errors import LabError
-from lanelab.publish.ledger import prove
+from lanelab.publish.ledger import BrokenReceipt
 from lanelab.publish.site import feed, notebooks, render
 from lanelab.publish.site.config import SiteConfig, SiteFolders, measured
 from lanelab.publish.site.source import read_page
 from lanelab.receipts import Store, read_receipt
+from lanelab.receipts import verify as verification
 from lanelab.receipts.files import write_atomic
 
 
@@ -59,9 +59,10 @@ def build(
     write_index(folders, config, published, skipped)
     say("rendering pages")
     rendering = render.render(folders, renderer=renderer, url=url or config.url)
-    if address := url or config.url:
+    days = [day for name in published for day in campaign_dates(folders, name)]
+    if (address := url or config.url) and days:
         feed.write(folders, published, address)
-        feed.settle_sitemap(folders, max(day for name in published for day in campaign_dates(folders, name)))
+        feed.settle_sitemap(folders, max(days))
     return Built(
         path=str(folders.built / "index.html"),
         renderer=rendering.renderer,
@@ -94,19 +95,14 @@ def choose(folders: SiteFolders, config: SiteConfig) -> tuple[list[str], dict[st
 
 
 def verify(folders: SiteFolders, published: list[str]) -> None:
-    """Stop at a receipt that does not verify, naming its file. Raises `BrokenReceipt`, `BadFile`."""
+    """Stop at a receipt that does not verify, naming its file. Raises `BrokenReceipt`."""
     for name in published:
-        for _, error in broken_receipts(folders.campaign(name)):
-            raise error
-
-
-def broken_receipts(campaign_dir: Path) -> Iterator[tuple[Path, LabError]]:
-    """The receipts of a campaign whose bytes are not those that were written, and why."""
-    for path in Store(campaign_dir).paths():
-        try:
-            prove(path, read_receipt(path))
-        except LabError as error:
-            yield path, error
+        for problem in verification.campaign(folders.campaign(name), extra=False):
+            if problem.severity == "error":
+                path = (
+                    problem.path.relative_to(folders.lab) if problem.path.is_relative_to(folders.lab) else problem.path
+                )
+                raise BrokenReceipt(f"{path}: {problem.message}", path=str(path), why=problem.what)
 
 
 def write_data(folders: SiteFolders, published: list[str]) -> None:

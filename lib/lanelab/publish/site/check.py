@@ -19,12 +19,13 @@ from typing import Any
 from lanelab.errors import LabError
 from lanelab.publish.prose import loose_digits
 from lanelab.publish.site import cells, expect
-from lanelab.publish.site.build import broken_receipts, choose
+from lanelab.publish.site.build import choose
 from lanelab.publish.site.built import BuiltPage, BuiltSite
 from lanelab.publish.site.config import SiteFolders
 from lanelab.publish.site.preprocess import VARIABLE, lookup, read_variables
 from lanelab.publish.site.source import Page, lines_outside_code, pieces, read_page, source_pages
 from lanelab.receipts import Store, read_receipt
+from lanelab.receipts import verify as verification
 from lanelab.receipts.redact import redact_text
 
 _GENERATED = ("receipts", "notebooks-out")  # pages made from receipts and notebooks, checked where they come from
@@ -266,10 +267,11 @@ def _around(line: str, clean: str) -> str:
 
 
 def check_receipts(folders: SiteFolders, published: list[str]) -> Iterator[Finding]:
-    """Every receipt's bytes and digest."""
+    """Every receipt's bytes, digest and schema."""
     for name in published:
-        for path, error in broken_receipts(folders.campaign(name)):
-            yield Finding("receipt", _shown(path, folders), 1, str(error).removeprefix(f"{path}: "))
+        for problem in verification.campaign(folders.campaign(name), extra=False):
+            if problem.severity == "error":
+                yield Finding("receipt", _shown(problem.path, folders), 1, problem.message)
 
 
 def _shown(path: Path, folders: SiteFolders) -> str:
