@@ -58,7 +58,7 @@ _REMOVED = tuple(
     )
 )
 _X_NUMBER = re.compile(r"\bx\d+\b(?!-64)")
-_DIGITS = re.compile(r"[^\s\d]*\d[\d.,\u00a0]*[^\s]*")
+_DIGITS = re.compile(r"[^\s\d]*\d\S*")
 
 
 @dataclass(frozen=True)

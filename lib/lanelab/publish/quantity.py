@@ -58,6 +58,12 @@ def default_digits(value: float | int) -> int:
     return max(0, 2 - math.floor(math.log10(abs(value))))
 
 
+def exact_digits(value: float | int) -> int:
+    """Digits that lose nothing of the shortest decimal form."""
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
 def number_text(value: float | int | None, digits: int | None = None) -> str:
     """`37.4`, `302,368`, or an en dash for what is not known."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):

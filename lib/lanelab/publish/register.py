@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel
@@ -19,7 +19,7 @@ from lanelab.errors import BadFile, LabError, NotFound
 from lanelab.publish.facts import Fact
 from lanelab.publish.ledger import Ledger
 from lanelab.publish.provenance import fact_link, receipt_link
-from lanelab.publish.quantity import with_unit
+from lanelab.publish.quantity import exact_digits, number_text, with_unit
 from lanelab.publish.reader import Reader
 from lanelab.publish.say import said
 from lanelab.yamlfile import load_yaml, read_yaml
@@ -99,9 +99,7 @@ def corrections_table(campaign_dir: Path, facts: Mapping[str, Fact], reader: Rea
         rows.append((one.date.isoformat(), name, *cells, _evidence(path, name, one.evidence, facts, ledger, site)))
     for row in reader.rows("figure"):
         if row["corrected_on"] and row["old_value"]:
-            now = (
-                with_unit(f"{row['value']:g}", row["unit"]) if row["value"] is not None else row["text"] or "withdrawn"
-            )
+            now = _number(row) if row["value"] is not None else row["text"] or "withdrawn"
             name = str(row["name"]) + (f"[{row['part']}]" if row["part"] else "")
             link = receipt_link(reader.campaign, row["receipt"], site=site)
             rows.append((str(row["corrected_on"]), name, _cell(row["old_value"]), _cell(now), _cell(row["note"]), link))
@@ -110,6 +108,10 @@ def corrections_table(campaign_dir: Path, facts: Mapping[str, Fact], reader: Rea
     lines = ["| date | was | now | why | receipt |", "| :-- | :-- | :-- | :-- | :-- |"]
     lines += [f"| {date} | {was} | {now} | {why} | {link} |" for date, _, was, now, why, link in sorted(rows)]
     return "\n".join(lines)
+
+
+def _number(row: dict[str, Any]) -> str:
+    return with_unit(number_text(row["value"], exact_digits(row["value"])), row["unit"])
 
 
 def _cell(value: object) -> str:

@@ -48,6 +48,8 @@ def log_ticks(axis: Any, values: list[float]) -> None:
     """Ticks at the values that were measured, left out where they would touch."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+    if len(set(values)) == 1:
+        axis.set_xlim(values[0] / 2, values[0] * 2)  # one point has no range of its own
     kept: list[float] = []
     span = math.log(values[-1] / values[0]) if len(values) > 1 and values[0] > 0 else 1.0
     for value in values:
