@@ -75,7 +75,7 @@ table(Table(
     "What the checkpoint holds, by role", "plan", RERUN,
 ))  # fmt: skip
 table(Table(
-    "plan", numbers, (Column("what", "what", text=True), Column("value", "value", 2), Column("unit", "unit", text=True), ORIGIN),
+    "plan", numbers, (Column("what", "what", text=True), Column("value", "value"), Column("unit", "unit", text=True), ORIGIN),
     "The plan's numbers", "plan", RERUN,
 ))  # fmt: skip
 table(Table(
