@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lanelab.publish import facts as facts_module
+from lanelab.publish import includes
 from lanelab.publish.facts import Fact
 from lanelab.publish.generated import put
 from lanelab.publish.ledger import date_of, prove
@@ -68,6 +69,8 @@ def _campaign(folder: Path, campaign_dir: Path, strict: bool) -> set[Path]:
         kept.add(put(folder / f"{receipt.id}.json", path.read_bytes().decode()))
     kept.add(put(folder / "index.qmd", index(campaign_dir.name, [receipt for _, receipt in found], retracted, after)))
     kept.add(put(folder / "facts.qmd", facts_page(campaign_dir.name, evaluated)))
+    parts = includes.texts(campaign_dir, [receipt for _, receipt in found], evaluated)
+    kept |= {put(folder / name, text + "\n") for name, text in parts.items()}
     return kept
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from lanelab import campaign as campaigns
 from lanelab import paths
 from lanelab.errors import LabError
+from lanelab.publish import scaffold as post_sources
 from lanelab.receipts.files import write_atomic
 from lanelab.run.source import steps
 
@@ -41,28 +42,6 @@ CORRECTIONS = """\
 #   now: "The new one, with a {fact}."
 #   why: "What was wrong."
 """
-PARENT = """\
----
-title: "{title}"
-description: "Not yet answered: what does this campaign find?"
-draft: true
----
-
-The answer goes here, first. The [companion](companion.qmd) tells the same story in plain words.
-
-## What was measured
-
-## What was not measured
-"""
-COMPANION = """\
----
-title: "{title}, in plain words"
-description: "The companion of the campaign {name}."
-draft: true
----
-
-The same story as the [lab log](index.qmd), for readers who do not run servers.
-"""
 
 
 class Exists(LabError):
@@ -85,19 +64,15 @@ def new(
         "name": name, "title": _quoted(title or name), "model": model or "null", "machine": machine, "lane": lane,
         "steps": "".join(f"  - step: {step}\n" for step in steps()) or "  []\n",
     }  # fmt: skip
-    words = {"name": name, "title": (title or name).replace("\\", "\\\\").replace('"', '\\"')}
     files = {
         folder / "campaign.yaml": PLAN.format(**plan),
         folder / "facts.yaml": FACTS,
         folder / "claims.yaml": CLAIMS,
         folder / "corrections.yaml": CORRECTIONS,
-        posts / "index.qmd": PARENT.format(**words),
-        posts / "companion.qmd": COMPANION.format(**words),
     }
     for path, text in files.items():
         write_atomic(path, text.encode())
-    campaigns.load(name)
-    return list(files)
+    return [*files, *post_sources.write(campaigns.load(name))]
 
 
 def _quoted(text: str) -> str:

@@ -53,7 +53,7 @@ def test_private_receipts_get_no_page_and_old_pages_go(bench, tmp_path) -> None:
     (site / "receipts" / "trial").mkdir(parents=True)
     (site / "receipts" / "trial" / "decode-0000.qmd").write_text("old")
     receipts_pages.write(site, [bench.dir])
-    assert {path.name for path in (site / "receipts" / "trial").iterdir()} == {"index.qmd", "facts.qmd"}
+    assert {path.name for path in (site / "receipts" / "trial").glob("*.qmd")} == {"index.qmd", "facts.qmd"}
     assert "decode-0001" not in (site / "receipts" / "trial" / "index.qmd").read_text()
 
 
