@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -11,12 +10,10 @@ from typing import Any
 
 from lanelab import campaign as campaigns
 from lanelab.publish.ledger import BrokenReceipt
-from lanelab.publish.site import feed, notebooks, render
+from lanelab.publish.site import feed, here, includes, notebooks, render
 from lanelab.publish.site.config import SiteConfig, SiteFolders, measured
-from lanelab.publish.site.source import read_page
 from lanelab.receipts import Store, read_receipt
 from lanelab.receipts import verify as verification
-from lanelab.receipts.files import write_atomic
 
 
 @dataclass
@@ -50,13 +47,15 @@ def build(
     began = time.monotonic()
     folders = SiteFolders(lab)
     config = folders.config()
+    if campaigns.HERE in config.campaigns and measured(folders.campaign(campaigns.HERE)):
+        here.write_posts(folders)
     published, skipped = choose(folders, config)
     verify(folders, published)
     write_data(folders, published)
     jobs = [job for name in published for job in notebooks.jobs_of(lab, name, folders.notebooks)]
     executed = notebooks.execute_all(jobs, lab, folders.cache, say, workers)
     sweep(folders, {job.target for job in jobs})
-    write_index(folders, config, published, skipped)
+    includes.write(folders, config, published, skipped)
     say("rendering pages")
     rendering = render.render(folders, renderer=renderer, url=url or config.url)
     days = [day for name in published for day in campaign_dates(folders, name)]
@@ -120,41 +119,6 @@ def sweep(folders: SiteFolders, kept: set[Path]) -> None:
     for path in sorted(folders.notebooks.rglob("*.ipynb")):
         if path not in kept:
             path.unlink()
-
-
-def write_index(folders: SiteFolders, config: SiteConfig, published: list[str], skipped: dict[str, str]) -> None:
-    """`_campaigns.md`, which the index includes: each campaign with its answer in one line."""
-    parts = ["<!-- Made by `lanelab site build` from site.yaml and the posts; not edited by hand. -->", ""]
-    for name in config.campaigns:
-        if name in published:
-            parts += _entry(folders, name)
-        else:
-            title = name if name != campaigns.HERE else "This machine"
-            parts += [
-                f"### {title} {{.unlisted}}",
-                "",
-                f"[not published]{{.badge .missing}} {_sentence(skipped[name])}",
-                "",
-            ]
-    write_atomic(folders.source / "_campaigns.md", ("\n".join(parts) + "\n").encode())
-
-
-def _entry(folders: SiteFolders, name: str) -> list[str]:
-    page = read_page(folders.source / "posts" / name / "index.qmd")
-    title = str(page.front.get("title") or name)
-    lines = [f"### [{title}](/posts/{name}/index.qmd)", ""]
-    if answer := page.front.get("answer") or page.front.get("description"):
-        lines += [" ".join(str(answer).split()), ""]
-    links = [f"[Lab log](/posts/{name}/index.qmd)"]
-    if (folders.source / "posts" / name / "companion.qmd").is_file():
-        links.append(f"[In plain words](/posts/{name}/companion.qmd)")
-    if (folders.source / "receipts" / name).is_dir():
-        links.append(f"[Receipts](/receipts/{name}/index.html)")
-    return [*lines, f"::: {{.campaign-links}}\n{' · '.join(links)}\n:::", ""]
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + ("" if re.search(r"[.!?]$", text) else ".")
 
 
 def campaign_dates(folders: SiteFolders, name: str) -> list[str]:
