@@ -105,8 +105,12 @@ class Verdict:
     evidence: dict[str, Any] = field(default_factory=dict)
 
 
-def judge(window: Window, *, sent: int, answered: int) -> Verdict:
-    """The state of a measurement that sent so many requests, of which so many were answered. See the module."""
+def judge(window: Window, *, sent: int, answered: int, cached_share: float | None = None) -> Verdict:
+    """The state of a measurement that sent so many requests, of which so many were answered. See the module.
+
+    `cached_share` is the share of prompt tokens that the answers' own usage calls cached; it stands in
+    where the server counts no prefix cache.
+    """
     if not window.before or not window.after:
         return Verdict("unknown", {"why": "the server's metrics could not be read"})
     evidence: dict[str, Any] = {"requests_sent": sent, "requests_answered": answered}
@@ -130,10 +134,14 @@ def judge(window: Window, *, sent: int, answered: int) -> Verdict:
         )
     if finished is None and not {"running_before", "running_after"} <= set(evidence):
         return Verdict("unknown", evidence | {"why": "neither finished nor running requests are counted"})
-    if (hits := evidence.get("prefix_hits_delta")) is None or (queries := evidence.get("prefix_queries_delta")) is None:
+    hits, queries = evidence.get("prefix_hits_delta"), evidence.get("prefix_queries_delta")
+    if hits is not None and queries is not None:
+        evidence["prefix_hit_share"] = share = hits / queries if queries else 0.0
+    elif cached_share is not None:
+        evidence["usage_cached_share"] = share = cached_share
+    else:
         return Verdict("unknown", evidence | {"why": "the prefix cache is not counted"})
-    evidence["prefix_hit_share"] = hits / queries if queries else 0.0
-    return Verdict("warm" if evidence["prefix_hit_share"] >= WARM_SHARE else "cold", evidence)
+    return Verdict("warm" if share >= WARM_SHARE else "cold", evidence)
 
 
 def read(get: Callable[[], str]) -> dict[str, float] | None:

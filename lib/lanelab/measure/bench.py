@@ -24,6 +24,7 @@ from lanelab.lane import Endpoint, metrics
 from lanelab.lane.stream import arequest
 from lanelab.lane.timeline import StreamResult
 from lanelab.lane.transport import client, clock
+from lanelab.measure import neighbours
 from lanelab.measure.prompts import Maker, Prompt
 
 LEAD_S = 0.005  # between the decision to send and the moment of sending
@@ -57,6 +58,7 @@ class Load:
     began: float
     loop_lag_max_s: float
     client_cpu_s: float
+    others_busy_cores: float | None  # of this machine, by neither lane nor client
     verdict: metrics.Verdict
 
     @property
@@ -68,6 +70,7 @@ class Load:
             **self.verdict.evidence,
             "loop_lag_max_s": self.loop_lag_max_s,
             "client_cpu_s": self.client_cpu_s,
+            **({"others_busy_cores": self.others_busy_cores} if self.others_busy_cores is not None else {}),
             **({"errors": dict(errors)} if errors else {}),
         }
 
@@ -85,6 +88,7 @@ class Bench:
     fixed_length: bool = True  # the server takes ignore_eos and min_tokens
     tokenizes: bool = False
     has_metrics: bool = False
+    server_pid: int | None = None  # where the lane runs on this machine
 
     async def prepare(self, prompt_tokens: int) -> None:
         """Find out what the server takes and warm it up; none of these requests is counted."""
@@ -92,6 +96,7 @@ class Bench:
         if self.tokenizes:
             self.maker = Maker(self.count)
         self.has_metrics = await self.figures() is not None
+        self.server_pid = neighbours.server_pid(self.endpoint.base_url)
         tried = [(extra, fixed) for fixed in (True, False) for extra in FIXED]
         for extra, fixed in tried:
             self.extra, self.fixed_length = extra, fixed
@@ -112,6 +117,7 @@ class Bench:
     async def load(self, prompts: list[Prompt], new_tokens: int) -> Load:
         """Send these prompts at one moment and wait for all of them."""
         before = await self.figures()
+        machine_before = neighbours.read(self.server_pid) if self.server_pid else None
         cpu = time.process_time()
         start = clock() + LEAD_S
 
@@ -122,6 +128,7 @@ class Bench:
         async with _watched_loop() as lag:
             results = await asyncio.gather(*(one(prompt) for prompt in prompts))
         cpu = time.process_time() - cpu
+        machine_after = neighbours.read(self.server_pid) if self.server_pid else None
         answered = sum(result.status == "ok" for result in results)
         sent = sum(len(result.attempts) for result in results)
         after = await self._figures_after(before, answered)
@@ -131,7 +138,10 @@ class Bench:
             began=start,
             loop_lag_max_s=max(lag),
             client_cpu_s=cpu,
-            verdict=metrics.judge(metrics.Window(before, after), sent=sent, answered=answered),
+            others_busy_cores=neighbours.busy_cores(machine_before, machine_after),
+            verdict=metrics.judge(
+                metrics.Window(before, after), sent=sent, answered=answered, cached_share=cached_share(results)
+            ),
         )
 
     async def count(self, text: str) -> int:
@@ -216,6 +226,14 @@ class Bench:
             if counted and not after.get("running") and not after.get("waiting"):
                 return after
             await asyncio.sleep(0.02)
+
+
+def cached_share(results: list[StreamResult]) -> float | None:
+    """Cached over all prompt tokens, where every answer's usage says how many were cached."""
+    answers = [result for result in results if result.status == "ok"]
+    if not answers or any(result.cached_prompt_tokens is None or not result.prompt_tokens for result in answers):
+        return None
+    return sum(result.cached_prompt_tokens or 0 for result in answers) / sum(r.prompt_tokens or 0 for r in answers)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from lanelab.measure.workload import Group, Row, Workload
 from lanelab.receipts import Environment, Journal, Labels, Receipt, Source, Store, measure_key, new_id, utc_text
 
 EVIDENCE = "_evidence"  # beside a journaled row; not part of it
+BUSY_CORES = 0.5  # of other processes: worth a word, since a lane on this machine is slower for it
 Say = Callable[[str], None]
 
 
@@ -203,6 +204,9 @@ def labels(evidence: list[Row], emulated: str | None, rows_kept: int) -> Labels:
     elif len(states) == 1:
         state = next(iter(states))
     said: dict[str, Any] = {"groups": evidence, "states": dict(states)}
+    others = [entry["others_busy_cores"] for entry in evidence if entry.get("others_busy_cores") is not None]
+    if others:
+        said["others_busy_cores_max"] = max(others)
     if rows_kept:
         said["rows_from_an_earlier_run"] = rows_kept
     return Labels(state=state, evidence=said, emulated=emulated)
@@ -241,6 +245,8 @@ def _line(group: Group) -> str:
                        ("per_stream_tok_s", "tok/s each")):  # fmt: skip
         if last.get(name) is not None:
             said.append(f"{last[name]:.3g} {unit}")
+    if (others := group.evidence.get("others_busy_cores", 0.0)) >= BUSY_CORES:
+        said.append(f"others kept {others:.1f} cores busy")
     failed = Counter(str(row["error_kind"]) for row in group.rows if row.get("error_kind"))
     said += [f"failed: {_counts(failed)}"] if failed else []
     said += [f"{last['failed']} failed"] if last.get("failed") else []

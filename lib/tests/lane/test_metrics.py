@@ -69,6 +69,9 @@ def test_cold_warm_contended_unknown() -> None:
     assert judge(Window(None, IDLE), sent=1, answered=1).state == "unknown"
     without = {name: value for name, value in IDLE.items() if not name.startswith("prefix")}
     assert judge(Window(without, without | {"finished": 8.0}), sent=1, answered=1).state == "unknown"
+    window = Window(without, without | {"finished": 8.0})
+    assert judge(window, sent=1, answered=1, cached_share=0.0).state == "cold"
+    assert judge(window, sent=1, answered=1, cached_share=0.5).state == "warm"
 
 
 def test_acceptance_of_speculation() -> None:
