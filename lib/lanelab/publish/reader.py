@@ -17,6 +17,7 @@ from lanelab.receipts.kinds import ENVELOPE, Kind, load_all
 from lanelab.receipts.views import BadQuery
 
 _ENVELOPE_ORDER = 'ORDER BY "started", "receipt", "row"'
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
@@ -48,8 +49,9 @@ class Reader:
         return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
     def views_in(self, query: str) -> list[str]:
-        """The views that a query reads."""
-        return sorted(self.connection.get_table_names(query))
+        """The kinds' views that a query names."""
+        known = {name for kind in load_all().values() for name in (kind.view, f"{kind.view}_all")}
+        return sorted(known & set(_WORD.findall(query)))
 
 
 def columns_of(kind: Kind) -> list[str]:

@@ -21,7 +21,7 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY, YELLOW, GREY = "#cc79a7", "#56b4e9", "#f0e442", "#8c959f"
 SERIES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-HATCHES = ("", "///", "...", "\\\\\\", "xxx", "++", "")
+HATCHES = ("", "///", "\\\\\\", "---", "xxx", "++", "|||")
 
 _VARIABLES = {  # drawn colour: (variable, light, dark)
     INK: ("ink", "#1b1f24", "#e6edf3"),

@@ -188,3 +188,12 @@ def test_a_cell_that_looks_like_a_formula_is_quoted() -> None:
         data_links.csv_text([{"a": "=HYPERLINK(1)", "b": -1.5, "c": ["x", "y"], "d": None}])
         == "a,b,c,d\n'=HYPERLINK(1),-1.5,x y,\n"
     )
+
+
+def test_every_exhibit_names_a_view_that_exists() -> None:
+    from lanelab.receipts.kinds import load_all
+
+    exhibit.load_all()
+    known = {kind.view for kind in load_all().values()}
+    for made in [*exhibit.FIGURES.values(), *exhibit.TABLES.values()]:
+        assert made.view in known, made.name

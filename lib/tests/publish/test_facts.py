@@ -140,6 +140,16 @@ def test_long_form_carries_its_receipts_and_its_own_unit(bench) -> None:
     assert (fact.text, fact.receipts) == ("1.25", ["decode-0001", "decode-0002"])
 
 
+def test_long_form_over_one_receipt_needs_not_name_it(bench) -> None:
+    bench.knee("knee-0001", {1: [10.0], 2: [19.0], 4: [20.0]})
+    bench.facts(
+        "knee:\n  sql: WITH levels AS (SELECT streams, max(aggregate_tok_s) AS v FROM knee GROUP BY 1) "
+        "SELECT min(streams) FROM levels WHERE v >= 0.95 * (SELECT max(v) FROM levels)\n  unit: streams\n"
+    )
+    fact = evaluate(bench.dir)["knee"]
+    assert (fact.text, fact.receipts) == ("2 streams", ["knee-0001"])
+
+
 def test_disputed_values_stand_side_by_side(bench) -> None:
     rows = [{"collection": "post", "name": "size", "part": "0", "value": 527.0, "unit": "GiB"},
             {"collection": "card", "name": "size", "part": "1", "value": 534.1, "unit": "GiB"}]  # fmt: skip

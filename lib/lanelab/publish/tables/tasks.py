@@ -33,5 +33,5 @@ table(Table(
         Column("tok_s", "tok/s", 1), Column("range", "range", text=True), Column("state", "state", text=True),
         Column("origin", "origin", text=True),
     ),
-    "Speed by agent task: medians of n passes", "agent-task", note=note,
+    "Speed by agent task: medians of n passes", "agent_task", note=note,
 ))  # fmt: skip
