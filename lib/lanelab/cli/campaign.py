@@ -73,11 +73,17 @@ def status(name: str, preset: str | None, lane: str | None) -> Answer:
     found = freshness.states(campaigns.load(name), lane=lane, override={"preset": preset} if preset else {})
     lines = [f"{'step':<24} {'state':<8} {'lane':<12} {'lane min':>8}  note"]
     for step in found:
-        note = "; ".join([*step.why, *([step.last] if step.last else []), *([] if step.rendered else ["not rendered"])])
+        note = "; ".join(
+            [
+                *([step.brief()] if step.why else []),
+                *([step.last] if step.last else []),
+                *([] if step.rendered else ["not rendered"]),
+            ]
+        )
         minutes = "" if step.lane_minutes is None else f"{step.lane_minutes:.2f}"
         lines.append(f"{step.step:<24} {step.state:<8} {step.lane or '-':<12} {minutes:>8}  {note}".rstrip())
-    states = {state: sum(step.state == state for step in found) for state in ("fresh", "stale", "missing")}
-    data = {"campaign": name, **states, "steps": [step.data() for step in found]}
+    states: dict[str, int] = {state: sum(step.state == state for step in found) for state in freshness.STATES}
+    data: dict[str, object] = {"campaign": name, **states, "steps": [step.data() for step in found]}
     return Answer(data, "\n".join(lines) if found else f"campaign {name} has no steps")
 
 

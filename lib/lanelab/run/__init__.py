@@ -3,9 +3,13 @@
 `run` executes one notebook and returns how it ended; see `runner`.
 """
 
-from lanelab.run.engine import Limits
-from lanelab.run.errors import Refused
-from lanelab.run.runner import Order, Result, prepare, refused, run
-from lanelab.run.stopping import Stopped, Stopper
+from lanelab.run import lean
+
+lean.import_nbformat()
+
+from lanelab.run.errors import Refused  # noqa: E402
+from lanelab.run.runner import Order, Result, prepare, refused, run  # noqa: E402
+from lanelab.run.stopping import Stopped, Stopper  # noqa: E402
+from lanelab.run.verdict import Limits  # noqa: E402
 
 __all__ = ["Limits", "Order", "Refused", "Result", "Stopped", "Stopper", "prepare", "refused", "run"]

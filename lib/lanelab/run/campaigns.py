@@ -17,8 +17,8 @@ from lanelab import campaign as plans
 from lanelab import lane as lanes
 from lanelab.errors import LabError
 from lanelab.run import freshness, runner
-from lanelab.run.engine import Limits
 from lanelab.run.stopping import Stopped, Stopper
+from lanelab.run.verdict import Limits
 
 Say = Callable[[str], None]
 
@@ -66,7 +66,9 @@ def choose(
     return [
         step
         for step in steps
-        if step.state == "missing" or step.step in rerun or (step.state == "stale" and asked and _asked(step, asked))
+        if step.state == "missing"
+        or (step.step in rerun and step.state in ("fresh", "stale"))
+        or (step.state == "stale" and asked and _asked(step, asked))
     ]
 
 
@@ -86,6 +88,7 @@ def run(
     steps = freshness.states(campaign, lane=lane, override=asked)
     todo = choose(campaign, steps, rerun, asked)
     outcome = Outcome(name, steps)
+    outcome.not_run.update({step.step: "; ".join(step.why) for step in steps if step.state == "unreadable"})
     _announce(steps, todo, rerun, say)
     stopper = Stopper()
     try:
@@ -104,13 +107,19 @@ def run(
 
 def _announce(steps: list[freshness.StepState], todo: list[freshness.StepState], rerun: list[str], say: Say) -> None:
     for step in steps:
+        if step.state == "unreadable":
+            say(f"error: {step.step}: {'; '.join(step.why)}")
         if step.state == "stale" and step not in todo:
-            say(f"stale, kept: {step.step} ({'; '.join(step.why)}); measure it again with --rerun {step.step}")
+            say(f"stale, kept: {step.step} ({step.brief()}); measure it again with --rerun {step.step}")
     for step in todo:
-        cost = f"about {step.lane_minutes} lane minutes, as its last run took" if step.lane_minutes else "never run yet"
-        again = "again" if step.step in rerun else f"because {'; '.join(step.why)}"
+        cost = "never run yet"
+        if not step.needs_lane:
+            cost = "it needs no lane"
+        elif step.lane_minutes is not None:
+            cost = f"about {step.lane_minutes} lane minutes, as its last run took"
+        again = "again" if step.step in rerun else f"because {step.brief()}"
         say(f"to run: {step.step} on {step.lane or 'no lane'}, {again} ({cost})")
-    if not todo:
+    if not todo and all(step.state != "unreadable" for step in steps):
         fresh = sum(step.state == "fresh" for step in steps)
         say(f"nothing to run: {fresh} of {len(steps)} steps are fresh; no lane was started")
 

@@ -25,30 +25,13 @@ from lanelab.run.client import Client
 from lanelab.run.source import runs
 from lanelab.run.stopping import Stopper
 from lanelab.run.streams import CellStreams
+from lanelab.run.verdict import Limits, Verdict
 
 LOOK_EVERY_S = 0.1
 INTERRUPT_GRACE_S = 2.0  # what a cell gets to end after it was interrupted
 SHUTDOWN_GRACE_S = 3.0
 SAVE_EVERY_S = 10.0
 ENGINE = "lanelab"
-
-
-@dataclass
-class Limits:
-    """Seconds; None is no limit."""
-
-    start_s: float = 60.0
-    cell_s: float | None = None
-    run_s: float | None = None
-
-
-@dataclass
-class Verdict:
-    """How the execution ended. `cause` is the status's finer word, `why` the line for people."""
-
-    status: str
-    cause: str | None = None
-    why: str | None = None
 
 
 class Halt(Exception):

@@ -3,7 +3,8 @@
 A step is **fresh** when, for each of its workloads, a receipt that counts has the measure key that
 the step would have now. It is **stale** when such receipts exist but with another key: the difference
 is named. It is **missing** when there is none. A step without workloads (arithmetic only) is judged by
-its latest good run. Rendering is a matter of its own: the site renders what its render key says.
+its latest good run. A step without a lane shows what others **published**; nothing can be measured there.
+One whose notebook or parameters cannot be read is **unreadable**. Rendering is a matter of its own: the site renders what its render key says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lanelab import campaign as campaigns
 from lanelab import paths
@@ -22,7 +23,8 @@ from lanelab.run import parameters as reading
 from lanelab.run import plan, record
 from lanelab.run.source import Source, find, read
 
-State = Literal["fresh", "stale", "missing"]
+State = Literal["fresh", "stale", "missing", "published", "unreadable"]
+STATES: tuple[State, ...] = get_args(State)
 
 
 @dataclass
@@ -36,7 +38,7 @@ class StepState:
     receipts: list[str] = field(default_factory=list)
     run: str | None = None  # the latest good run
     last: str | None = None  # how the latest run ended, if not well
-    lane_minutes: float | None = None  # of the latest good run
+    lane_minutes: float | None = None  # of the latest good run; None if it needs no lane
     rendered: bool = False  # whether the site holds this step as it stands now
     needs_lane: bool = False
     values: dict[str, Any] = field(default_factory=dict)  # what `run` will pass
@@ -44,6 +46,11 @@ class StepState:
     def data(self) -> dict[str, Any]:
         """For `--json`."""
         return asdict(self)
+
+    def brief(self, most: int = 3) -> str:
+        """The reasons in one line, at most so many of them."""
+        more = [f"and {len(self.why) - most} more"] if len(self.why) > most else []
+        return "; ".join([*self.why[:most], *more])
 
 
 @dataclass
@@ -103,7 +110,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
         if old == new:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
-            found += differences(old, new, f"{name.removesuffix('s')} ")
+            found += differences(old, new, f"{prefix}{name.removesuffix('s')} ")
         else:
             found.append(f"{prefix}{name}: {_short(old)} → {_short(new)}")
     return found
@@ -137,16 +144,20 @@ def state_of(
     override: Mapping[str, Any] | None = None,
 ) -> StepState:
     """How one step stands. Raises what an unreadable notebook, parameter, lane or run record raises."""
-    source = read(find(step.step))
     lane = lane or campaign.lane_of(step)
+    if lane is None:
+        mine = [item.id for item in kept.receipts if item.step == step.step]
+        return StepState(step.step, None, "published", ["no lane: its receipts are others'"], mine)
+    source = read(find(step.step))
     values = values_for(source, campaign.name, step, lane, override or {})
     defaults = {item.name: item.default for item in reading.declared(source.notebook).values()}
     measures = plan.measured(source, campaign, lane, {**defaults, **values})
     runs = record.of_step(kept.dir, step.step)
     good = [run for run in runs if run.status == "ok"]
-    found = StepState(step.step, lane, "fresh", needs_lane=bool(measures), values=values)
+    found = StepState(step.step, lane if measures else None, "fresh", needs_lane=bool(measures), values=values)
     found.run = good[-1].id if good else None
-    found.lane_minutes = round((good[-1].seconds or 0.0) / 60, 2) if good else None
+    if good and measures:
+        found.lane_minutes = round((good[-1].seconds or 0.0) / 60, 2)
     if runs and runs[-1].status not in ("ok", "running"):
         found.last = f"the latest run {runs[-1].status}: {runs[-1].reason}"
     render = plan.render(source, kept.dir, step.parameters)
@@ -192,18 +203,12 @@ def _judge_by_run(found: StepState, good: list[record.Run], values: Mapping[str,
 def states(
     campaign: campaigns.Campaign, *, lane: str | None = None, override: Mapping[str, Any] | None = None
 ) -> list[StepState]:
-    """Every step of the plan, in its order. A step that cannot be judged raises, naming it."""
+    """Every step of the plan, in its order. Raises `BadFile` for an unreadable receipt or run record."""
     kept = Kept.of(campaign.dir)
     found = []
     for step in campaign.steps:
         try:
             found.append(state_of(campaign, step, kept, lane=lane, override=override))
         except LabError as error:
-            raise CannotJudge(
-                f"step {step.step!r} of campaign {campaign.name!r}: {error}", step=step.step, cause=type(error).__name__
-            ) from error
+            found.append(StepState(step.step, lane or campaign.lane_of(step), "unreadable", [str(error)]))
     return found
-
-
-class CannotJudge(LabError):
-    """A step of the plan cannot be read as one. Data: `step`."""

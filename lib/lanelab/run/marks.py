@@ -9,8 +9,8 @@ from __future__ import annotations
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from lanelab.run.engine import Verdict
 from lanelab.run.record import Cells
+from lanelab.run.verdict import Verdict
 
 _NAMES = {"timeout": "TimedOut", "interrupted": "Interrupted", "died": "KernelDied"}
 
@@ -46,8 +46,7 @@ def _say_why(cell: NotebookNode, verdict: Verdict) -> None:
     why = verdict.why or verdict.status
     for output in cell.outputs:
         if output.output_type == "error" and output.ename == "KeyboardInterrupt":
-            output.update(
-                ename=name, evalue=why, traceback=[line.replace("KeyboardInterrupt", name) for line in output.traceback]
-            )
+            lines = [line.replace("KeyboardInterrupt", name) for line in output.traceback]
+            output.update(ename=name, evalue=why, traceback=[*lines[:-1], f"{name}: {why}"])
             return
     cell.outputs.append(new_output("error", ename=name, evalue=why, traceback=[f"{name}: {why}"]))

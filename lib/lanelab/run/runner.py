@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import nbformat
 from nbformat import NotebookNode
-from papermill.parameterize import parameterize_notebook
 
 from lanelab import campaign as campaigns
 from lanelab import paths
@@ -32,12 +31,14 @@ from lanelab.receipts import utc_text
 from lanelab.receipts.files import write_atomic
 from lanelab.receipts.redact import redact_text, redact_value
 from lanelab.run import orphans, parameters, plan, record
-from lanelab.run.engine import Limits, Session, Verdict, execute
 from lanelab.run.errors import Refused
 from lanelab.run.marks import settle
 from lanelab.run.source import INJECTED, Source, find, kernel_for, read
 from lanelab.run.stopping import Stopper
-from lanelab.run.view import html_view, mend_widgets
+from lanelab.run.verdict import Limits, Verdict
+
+if TYPE_CHECKING:
+    from lanelab.run.engine import Session
 
 OUTPUT, VIEW, LOG = "notebook.ipynb", "notebook.html", "log.txt"
 
@@ -190,6 +191,9 @@ def run(order: Order, stopper: Stopper | None = None, say: Callable[[str], None]
 
 def perform(ready: Prepared, stopper: Stopper, say: Callable[[str], None]) -> Result:
     """Execute a prepared order while signals are deferred. Raises `CannotWrite`, `NoSpace`."""
+    # papermill and nbclient take a second to import, and a refused run or a plan needs neither
+    from lanelab.run.engine import Session, execute
+
     began = datetime.now(UTC)
     clock = time.monotonic()
     run_id = record.new_id(began)
@@ -247,6 +251,8 @@ def _close(
     ready: Prepared, draft: record.Run, run_dir: Path, notebook: NotebookNode, session: Session, verdict: Verdict,
     ended: list[orphans.Ended], warnings: list[str], clock: float,
 ) -> Result:  # fmt: skip
+    from lanelab.run.view import html_view, mend_widgets
+
     cells = record.Cells(
         executed=session.executed,
         stopped_in=session.stopped_in,
@@ -326,6 +332,8 @@ def _parameterised(ready: Prepared, run_id: str) -> NotebookNode:
     for cell in notebook.cells:
         cell.metadata.setdefault("tags", [])
     if ready.values:
+        from papermill.parameterize import parameterize_notebook
+
         notebook = parameterize_notebook(
             notebook, ready.values, kernel_name=ready.kernel, language="python", comment="Parameters of this run"
         )

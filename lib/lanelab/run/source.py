@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from jupyter_client.kernelspec import KernelSpecManager
 from nbformat import NotebookNode
 
 from lanelab.errors import NotFound
@@ -111,6 +110,8 @@ def read(path: Path) -> Source:
 
 def kernel_for(source: Source, asked: str | None) -> str:
     """The kernel's name, if it is installed and speaks Python. Raises `UnknownKernel`, `UnreadableNotebook`."""
+    from jupyter_client.kernelspec import KernelSpecManager
+
     name = asked or source.notebook.metadata.get("kernelspec", {}).get("name") or DEFAULT_KERNEL
     manager = KernelSpecManager()
     installed = sorted(manager.find_kernel_specs())
