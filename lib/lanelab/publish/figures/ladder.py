@@ -68,7 +68,7 @@ def draw(shown: Rows) -> Any:
         axis.set_xlim(0, max(row["decode_tok_s"] for row in shown) * 1.36)
         axis.grid(axis="y", visible=False)
         axis.set_xlabel(
-            f"decode, tok/s, at {number_text(shown[0]['prompt_tokens'], 0)} prompt tokens; % of {shown[0]['baseline']}"
+            f"decode, tok/s, at prompt size {shown[0]['size']}; % of {shown[0]['baseline']}"
         )
         return made
 
