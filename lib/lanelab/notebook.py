@@ -72,8 +72,7 @@ class Book:
         """Keep the memory arithmetic of a model on a machine as a receipt; does nothing when the book only shows.
 
         Nothing is measured: the receipt's origin is `predicted`. `options` are those of
-        `lanelab.memory.Options`, and `hbm_gib` with `link_gib_s` for an emulated tier; 0 is taken as
-        not given. Raises `LabError` for an unknown model, machine or option.
+        `lanelab.planning.record_plan`. Raises `LabError` for an unknown model, machine or option.
         """
         if not self.measuring:
             return None

@@ -6,6 +6,7 @@ run supersedes the one that was made for the same question before.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,13 +108,18 @@ def record_plan(
 ) -> Receipt:
     """Plan and keep it as a receipt of kind `plan` in the campaign.
 
-    An option of 0 or an empty text counts as not given, so that a notebook's typed parameters can
-    leave it out. The machine `here` is measured if that was not done yet. `step` and `run` default to what the runner set (`LANELAB_STEP`, `LANELAB_RUN`). If the same
+    `options` are those of `memory.Options`; None is not given. `emulated_hbm_gib` and
+    `emulated_link_gib_s` put an emulated tier into a machine without HBM, and are left out on a machine
+    that has HBM, so that one notebook serves both. The machine `here` is measured if that was not done
+    yet. `step` and `run` default to what the runner set (`LANELAB_STEP`, `LANELAB_RUN`). If the same
     plan stands already in the same run it is returned, and nothing is written.
     """
-    options = {name: value for name, value in options.items() if value not in (0, "", None)}
+    options = {name: value for name, value in options.items() if value is not None}
     if machine == machines.HERE and not machines.machine_path(machine).is_file():
         machine_here.write(machine_here.measure())
+    tier = {name: options.pop(f"emulated_{name}", None) for name in ("hbm_gib", "link_gib_s")}
+    if not machines.load(machine).has_hbm:
+        options |= {name: value for name, value in tier.items() if value is not None}
     planned = plan(model, machine, **options)
     step = step or os.environ.get("LANELAB_STEP") or STEP
     run = run or os.environ.get("LANELAB_RUN") or None
@@ -121,7 +127,7 @@ def record_plan(
     now = datetime.now(UTC)
     receipt = Receipt(
         id=new_id("plan", now), kind="plan", origin="predicted", campaign=campaign, model=planned.facts.name,
-        machine=machine, step=step, run=run, started=now, finished=now, parameters=options, rows=rows(planned),
+        machine=machine, step=step, run=run, started=now, finished=now, parameters=_asked(planned, options), rows=rows(planned),
         source=Source(workload=WORKLOAD, workload_version=VERSION),
     )  # fmt: skip
     receipt.labels.emulated = planned.machine.emulated
@@ -133,6 +139,13 @@ def record_plan(
     if run is None and (older := [item for item in before if item.run is None]):
         ready = ready.model_copy(update={"supersedes": older[-1].id})
     return store.write(ready)
+
+
+def _asked(planned: memory.Plan, options: dict[str, Any]) -> dict[str, Any]:
+    """Every option as it was taken, given or not, so that the same question looks the same."""
+    taken = {**dataclasses.asdict(planned.options), **options, "context": planned.context}
+    taken["dtypes"] = dict(planned.options.dtypes)
+    return {name: value for name, value in taken.items() if value not in (None, {})}
 
 
 def _plans(store: Store) -> list[Receipt]:

@@ -144,5 +144,14 @@ def test_the_receipt_holds_the_plan_to_the_digit(tmp_path: Path) -> None:
 
 
 def test_an_emulated_plan_is_labelled(tmp_path: Path) -> None:
-    receipt = planning.record_plan(tmp_path, "test", "mini", "cpu-2core", hbm_gib=0.2, link_gib_s=2.0)
+    tier = {"emulated_hbm_gib": 0.2, "emulated_link_gib_s": 2.0}
+    receipt = planning.record_plan(tmp_path, "test", "mini", "cpu-2core", **tier)
     assert receipt.labels.emulated == "0.2 GiB HBM, link 2 GiB/s"
+    real = planning.record_plan(tmp_path, "test", "mimo-v2.6-pro", "gb300", **tier)
+    assert real.labels.emulated is None and "hbm_gib" not in real.parameters
+
+
+def test_the_same_question_supersedes_however_it_is_put(tmp_path: Path) -> None:
+    one = planning.record_plan(tmp_path, "test", "mini", "cpu-2core")
+    two = planning.record_plan(tmp_path, "test", "mini", "cpu-2core", streams=1, context=8192, coverage=None)
+    assert one.id == two.id

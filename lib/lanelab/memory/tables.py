@@ -80,9 +80,9 @@ def memory_parts(planned: Plan) -> list[Part]:
 
 
 def sweep(planned: Plan, points: int = SWEEP_POINTS) -> list[SweepRow]:
-    """The plan at `points` hot budgets, from none to the largest that leaves room for one request.
+    """The plan at `points` hot budgets, from none to the largest that leaves room for the KV cache asked for.
 
-    Empty where there is nothing to trade: one memory, or a model without experts.
+    Routing is uniform here: a coverage that was measured belongs to one budget and one hot list. Empty where there is nothing to trade: one memory, or a model without experts.
     """
     facts = planned.facts
     if planned.local == "host" or not facts.cells:
@@ -93,7 +93,7 @@ def sweep(planned: Plan, points: int = SWEEP_POINTS) -> list[SweepRow]:
     rows = []
     for point in range(points):
         hot_gib = most * point / (points - 1)
-        other = plan(facts, planned.machine, replace(planned.options, hot_gib=hot_gib, dtypes=()))
+        other = plan(facts, planned.machine, replace(planned.options, hot_gib=hot_gib, coverage=None, dtypes=()))
         rows.append(
             SweepRow(
                 hot_gib,

@@ -1,4 +1,7 @@
-"""The trade of hot memory: each GiB of hot experts makes decoding faster and the KV cache smaller."""
+"""The trade of hot memory: each GiB of hot experts makes decoding faster and the KV cache smaller.
+
+The line takes routing as uniform; the point is the plan itself, which may know a measured coverage.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ def rows(reader: Reader) -> Rows:
     return [
         {
             "hot_gib": at, **{row["name"]: row["value"] for row in group if row["name"] in _FIELDS},
-            "planned_hot_gib": planned.get("hot_gib"), "n": 1, "state": "", "origin": origin_of(group[0]),
+            "planned_hot_gib": planned.get("hot_gib"),
+            **{f"planned_{field}": planned.get(field) for field in ("kv_tokens", "ceiling_tok_s", "coverage", "hot_cells", "cells")},
+            "n": 1, "state": "", "origin": origin_of(group[0]),
             "receipts": [group[0]["receipt"]],
         }
         for at, group in sorted(points.items())
@@ -42,7 +47,10 @@ def draw(shown: Rows) -> Any:
             points = [(row["hot_gib"], row[field]) for row in shown if row.get(field) is not None]
             axis.plot([x for x, _ in points], [y for _, y in points], color=colour)
             axis.set_title(title)
-            axis.set_ylim(0, max((y for _, y in points), default=1) * 1.12 or 1)
+            own = shown[0][f"planned_{field}"]
+            axis.set_ylim(0, max([y for _, y in points] + [own or 0]) * 1.12 or 1)
+            if own is not None and shown[0]["planned_hot_gib"] is not None:
+                axis.plot([shown[0]["planned_hot_gib"]], [own], color=colour, marker="D", linestyle="none")
             if (planned := shown[0]["planned_hot_gib"]) is not None:
                 axis.axvline(planned, color=style.INK, linewidth=1.2, linestyle="--")
                 left = planned > max(row["hot_gib"] for row in shown) / 2
@@ -68,6 +76,13 @@ def alt(shown: Rows) -> str:
             f" while the decode ceiling rises from {number_text(first['ceiling_tok_s'], 1)} to "
             f"{number_text(last['ceiling_tok_s'], 1)} tok/s"
         )
+    if first["planned_ceiling_tok_s"] is not None and first["planned_coverage"] is not None and first["planned_cells"]:
+        uniform = (first["planned_hot_cells"] or 0) / first["planned_cells"]
+        if abs(first["planned_coverage"] - uniform) > 1e-6:
+            text += (
+                f" under uniform routing; at the plan's coverage of {number_text(first['planned_coverage'], 3)} it is "
+                f"{number_text(first['planned_ceiling_tok_s'], 1)} tok/s"
+            )
     return f"{text} (predicted{emulated})."
 
 
