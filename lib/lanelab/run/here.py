@@ -19,7 +19,7 @@ _COPIED = ("facts.yaml", "claims.yaml", "corrections.yaml")
 def ensure(preset: str = "quick") -> campaigns.Campaign:
     """The campaign `here`, made from `mini`'s plan if there is none yet; this machine is looked at once.
 
-    Steps get the preset that they have no other for. Raises `NotFound` if `mini` has no plan.
+    Where a step's parameters name a preset or a machine, `here` has its own. Raises `NotFound` if `mini` has no plan.
     """
     target = campaigns.folder(campaigns.HERE)
     made = (target / "campaign.yaml").is_file()
@@ -36,7 +36,8 @@ def ensure(preset: str = "quick") -> campaigns.Campaign:
         entry: dict[str, Any] = {"step": step.step}
         if step.lane:
             entry["lane"] = step.lane
-        wanted = {**step.parameters, **({"preset": preset} if "preset" in step.parameters else {})}
+        own = {"preset": preset, "machine": machine.HERE}
+        wanted = {name: own.get(name, value) for name, value in step.parameters.items()}
         if wanted:
             entry["parameters"] = wanted
         steps.append(entry)
