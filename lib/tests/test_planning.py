@@ -154,4 +154,5 @@ def test_an_emulated_plan_is_labelled(tmp_path: Path) -> None:
 def test_the_same_question_supersedes_however_it_is_put(tmp_path: Path) -> None:
     one = planning.record_plan(tmp_path, "test", "mini", "cpu-2core")
     two = planning.record_plan(tmp_path, "test", "mini", "cpu-2core", streams=1, context=8192, coverage=None)
-    assert one.id == two.id
+    assert one.parameters == two.parameters
+    assert two.supersedes == one.id  # its context was asked for, not assumed
