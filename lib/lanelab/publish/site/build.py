@@ -57,7 +57,7 @@ def build(
     sweep(folders, {job.target for job in jobs})
     includes.write(folders, config, published, skipped)
     say("rendering pages")
-    rendering = render.render(folders, renderer=renderer, url=url or config.url)
+    rendering = render.render(folders, published, renderer=renderer, url=url or config.url)
     days = [day for name in published for day in campaign_dates(folders, name)]
     if (address := url or config.url) and days:
         feed.write(folders, published, address)

@@ -28,6 +28,7 @@ from lanelab.receipts import Store, read_receipt
 from lanelab.receipts import verify as verification
 from lanelab.receipts.redact import redact_text
 
+MOST_DIFFERENCES = 5  # a page that was not built again differs everywhere
 _GENERATED = ("receipts", "notebooks-out")  # pages made from receipts and notebooks, checked where they come from
 _PROSE_FIELDS = ("title", "subtitle", "description", "answer")
 _SHORTCODE = re.compile(r"\{\{<[^>]*>\}\}")
@@ -154,8 +155,12 @@ def check_expected(page: Page, folders: SiteFolders, site: BuiltSite) -> Iterato
     if relative not in site.pages:
         yield Finding("page", file, 1, f"was not built: there is no {relative.as_posix()}; build the site again")
         return
-    for difference in expect.differences(expect.expected(page.path, folders.source), site.pages[relative]):
+    found = expect.differences(expect.expected(page.path, folders.source), site.pages[relative])
+    for difference in found[:MOST_DIFFERENCES]:
         yield Finding("page", file, difference.line, difference.message)
+    if len(found) > MOST_DIFFERENCES:
+        more = len(found) - MOST_DIFFERENCES
+        yield Finding("page", file, 1, f"and {more} more; is the built site older than its source?")
 
 
 def check_notebook(path: Path, folders: SiteFolders) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ import yaml
 
 from lanelab.publish.site.built import BuiltPage, squeezed
 
-_SHORTCODE = re.compile(r"\{\{<\s*(\w+)\s+(.*?)\s*>\}\}")
+_SHORTCODE = re.compile(r"(?<!\{)\{\{<\s*(\w+)\s+(.*?)\s*>\}\}")
 _ATTRIBUTES = re.compile(r"(?<=[\])])\{[^{}\n]*\}")
 _SPAN = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\](?=\{[.#][^{}]*\})")
 _KINDS = {"fig": "Figure", "tbl": "Table", "sec": "Section"}
@@ -264,7 +264,7 @@ def _numbers(chunks: list[_Chunk], number_sections: bool) -> dict[str, str]:
 
 def _expect(chunk: _Chunk, numbers: dict[str, str], variables: dict[str, Any], found: Expected) -> None:
     if chunk.kind == "code":
-        found.words.append((chunk.line, chunk.text))
+        found.words.append((chunk.line, _two_braces(chunk.text)))
     elif chunk.kind == "html":
         text = unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<(script|style)\b.*?</\1>", "", chunk.text, flags=re.S)))
         found.words.append((chunk.line, text))
@@ -308,7 +308,11 @@ def _resolved(text: str, numbers: dict[str, str], variables: dict[str, Any]) -> 
         part = _REFERENCE.sub(refer, part)
         parts[index] = _ATTRIBUTES.sub("", _SPAN.sub(r"\1", part)) if "{" in part else part
     # what a filled-in value or span left behind
-    return re.sub(r"(?<=\w)\{[.#][^{}\n]*\}", "", "".join(parts))
+    return _two_braces(re.sub(r"(?<=\w)\{[.#][^{}\n]*\}", "", "".join(parts)))
+
+
+def _two_braces(text: str) -> str:
+    return text.replace("{{{<", "{{<").replace(">}}}", ">}}")
 
 
 def _inline(text: str) -> str:

@@ -22,25 +22,28 @@ from lanelab.publish.site import cells, crossref
 from lanelab.publish.site.source import Page, lines_outside_code, read_page
 
 _EMBED = re.compile(r"^\s*\{\{<\s*embed\s+(?P<path>[^\s#>]+)#(?P<cell>[\w-]+)(?P<rest>[^>]*?)\s*>\}\}\s*$")
-VARIABLE = re.compile(r"\{\{<\s*var\s+([\w.-]+)\s*>\}\}")
+VARIABLE = re.compile(r"(?<!\{)\{\{<\s*var\s+([\w.-]+)\s*>\}\}")
 _IMAGE = re.compile(
     r"^!\[(?P<caption>.*)\]\((?P<target>[^)\s]+)\)\{(?P<attrs>[^{}]*#(?P<label>fig-[\w-]+)[^{}]*)\}\s*$"
 )
 _TABLE_CAPTION = re.compile(r"^(?P<colon>:\s+)(?P<caption>.*?)\s*\{(?P<attrs>[^{}]*#(?P<label>tbl-[\w-]+)[^{}]*)\}\s*$")
+_ESCAPED = re.compile(r"\{\{\{<(.*?)>\}\}\}")
 _FLOAT_DIV = re.compile(r"^(?P<colons>:{3,})\s*\{[^{}]*#(?P<label>(?:fig|tbl)-[\w-]+)[^{}]*\}\s*$")
 _ALT = re.compile(r'fig-alt="((?:[^"\\]|\\.)*)"')
 _DIV = re.compile(r"^(:{3,})\s*(.*?)\s*$")
 _PAGES = {".qmd", ".md", ".ipynb"}
 
 
-def stage(source: Path, staging: Path) -> list[str]:
-    """Copy the project from `source` into `staging`, ready for the fallback; returns its warnings."""
+def stage(source: Path, staging: Path, published: list[str]) -> None:
+    """Copy the project from `source` into `staging`, ready for the fallback; only posts of published campaigns."""
     if staging.exists():
         shutil.rmtree(staging)
     staging.mkdir(parents=True)
     variables = read_variables(source)
     for path in _files(source):
         relative = PurePosixPath(path.relative_to(source).as_posix())
+        if relative.parts[0] == "posts" and len(relative.parts) > 2 and relative.parts[1] not in published:
+            continue
         target = staging / relative
         if path.suffix == ".ipynb":
             _write(target.with_suffix(".qmd"), notebook_page(path, relative, staging, variables))
@@ -49,7 +52,6 @@ def stage(source: Path, staging: Path) -> list[str]:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
-    return []
 
 
 def page_text(page: Page, relative: PurePosixPath, source: Path, staging: Path, variables: dict[str, Any]) -> str:
@@ -73,7 +75,7 @@ def page_text(page: Page, relative: PurePosixPath, source: Path, staging: Path, 
             lines.append(f": {crossref.mark(caption['label'])}{caption['caption']} {{{caption['attrs']}}}")
         else:
             lines.append(line)
-    text = fill_variables("\n".join(lines) + "\n", variables)
+    text = unescaped(fill_variables("\n".join(lines) + "\n", variables))
     text = crossref.number(text, number_sections=page.front.get("number-sections") is True)
     front = yaml.safe_dump(page.front, sort_keys=False, allow_unicode=True, width=10_000) if page.front else ""
     return f"---\n{front}---\n\n{text}" if front else text
@@ -117,6 +119,14 @@ def fill_variables(text: str, variables: dict[str, Any]) -> str:
         return f"**?var:{found[1]}**" if at is None else str(at)
 
     return "\n".join(VARIABLE.sub(value, line) if prose else line for _, line, prose in lines_outside_code(text)) + "\n"
+
+
+def unescaped(text: str) -> str:
+    """`{{{< … >}}}`, which Quarto prints as a shortcode in two braces, as the fallback writes the same."""
+    lines = []
+    for _, line, prose in lines_outside_code(text):
+        lines.append(_ESCAPED.sub(r"\\{{<\1>}}" if prose else r"{{<\1>}}", line))
+    return "\n".join(lines) + "\n"
 
 
 def lookup(variables: dict[str, Any], name: str) -> Any:

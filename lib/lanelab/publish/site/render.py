@@ -55,8 +55,10 @@ def quarto_path() -> str | None:
     return shutil.which("quarto")
 
 
-def render(folders: SiteFolders, *, renderer: str | None = None, url: str | None = None) -> Rendering:
-    """Render the project into `_site`. `renderer` is `quarto`, `fallback` or None for the best there is.
+def render(
+    folders: SiteFolders, published: list[str], *, renderer: str | None = None, url: str | None = None
+) -> Rendering:
+    """Render the project, with the posts of `published`, into `_site`. `renderer` is `quarto`, `fallback` or None for the best there is.
 
     Raises `NoQuarto`, `RenderFailed`, `BadFile`.
     """
@@ -64,13 +66,16 @@ def render(folders: SiteFolders, *, renderer: str | None = None, url: str | None
     if renderer == "quarto" and quarto is None:
         raise NoQuarto("quarto is not installed; `lanelab site build --fallback` renders without it")
     if quarto is not None and renderer != "fallback":
-        return _quarto(folders, quarto, url)
-    return _fallback(folders, url)
+        return _quarto(folders, quarto, published, url)
+    return _fallback(folders, published, url)
 
 
-def _quarto(folders: SiteFolders, quarto: str, url: str | None) -> Rendering:
+def _quarto(folders: SiteFolders, quarto: str, published: list[str], url: str | None) -> Rendering:
     profile = folders.source / "_quarto-published.yml"
-    profile.write_text(yaml.safe_dump(_published(url)), encoding="utf-8")
+    posts = sorted(path.name for path in (folders.source / "posts").iterdir() if path.is_dir())
+    left_out = [f"!posts/{name}/**" for name in posts if name not in published]
+    settings = {**_at_address(url), **({"project": {"render": left_out}} if left_out else {})}
+    profile.write_text(yaml.safe_dump(settings), encoding="utf-8")
     command = [quarto, "render", str(folders.source), "--profile", "published"]
     env = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
     try:
@@ -86,7 +91,7 @@ def _quarto(folders: SiteFolders, quarto: str, url: str | None) -> Rendering:
     return Rendering(f"Quarto {found}", warnings)
 
 
-def _published(url: str | None) -> dict[str, Any]:
+def _at_address(url: str | None) -> dict[str, Any]:
     """What only a site with an address has: absolute links for others, and a feed."""
     if not url:
         return {"website": {}}
@@ -94,12 +99,12 @@ def _published(url: str | None) -> dict[str, Any]:
     return {"website": {"site-url": url}, "format": {"html": {"include-in-header": [{"text": feed}]}}}
 
 
-def _fallback(folders: SiteFolders, url: str | None) -> Rendering:
+def _fallback(folders: SiteFolders, published: list[str], url: str | None) -> Rendering:
     from smalldocs.config import BuildError, ConfigError
     from smalldocs.site import build
 
     name = f"smalldocs {version('smalldocs')}"
-    preprocess.stage(folders.source, folders.staging)
+    preprocess.stage(folders.source, folders.staging, published)
     config = folders.staging / "_quarto.yml"
     config.write_text(_fallback_config(config, name, url), encoding="utf-8")
     heard = io.StringIO()
@@ -124,9 +129,9 @@ def _fallback_config(path: Path, renderer: str, url: str | None) -> str:
     footer = json.dumps(website.get("page-footer", {}))
     by = f"Rendered by [{renderer}](https://pypi.org/project/smalldocs/)"
     website["page-footer"] = json.loads(footer.replace(json.dumps(_RENDERED_BY)[1:-1], json.dumps(by)[1:-1]))
-    published = _published(url)
-    website.update(published["website"])
-    page = {**config["format"]["html"], **published.get("format", {}).get("html", {})}
+    there = _at_address(url)
+    website.update(there["website"])
+    page = {**config["format"]["html"], **there.get("format", {}).get("html", {})}
     config["format"]["html"] = page
     # one stylesheet of ours gives both schemes their colours on top of plain Bootstrap
     page["theme"] = {"light": "default", "dark": "default"}
