@@ -79,10 +79,11 @@ def run(
         work = _Work(chosen, resolved, endpoint, journal, say or _stderr)
         facts = {"client": client_facts(), "server": {**endpoint.server, "model": endpoint.model}}
         facts["server"] |= run_now(work.measure())
-        receipt = _receipt(work, campaign, plan, lane, facts)
-        receipt = receipt.model_copy(update={"step": step, "run": run})
+        receipt = _receipt(work, campaign, plan, lane, facts, step)
+        receipt = receipt.model_copy(update={"run": run})
         written = Store(campaign_dir).write(receipt)
         journal.close(done=True)
+        work.say(f"{workload}: {len(work.rows)} rows, {written.labels.state}, kept as receipt {written.id}")
     if not any(row.get("status", "ok") == "ok" and row.get("ok", 1) for row in work.rows):
         kinds = Counter(str(row.get("error_kind") or "failed") for row in work.rows)
         raise NothingMeasured(
@@ -168,8 +169,14 @@ def kept(workload: Workload, journaled: list[Row]) -> tuple[list[Row], list[Row]
 
 
 def _receipt(
-    work: _Work, campaign: str, plan: campaigns.Campaign | None, lane: str, facts: dict[str, dict[str, Any]]
+    work: _Work,
+    campaign: str,
+    plan: campaigns.Campaign | None,
+    lane: str,
+    facts: dict[str, dict[str, Any]],
+    step: str | None,
 ) -> Receipt:
+    notebook = f"notebooks/{step}.ipynb" if step and (paths.root() / "notebooks" / f"{step}.ipynb").is_file() else None
     now = datetime.now(UTC)
     begun = datetime.fromisoformat(work.journal.header["started"].replace("Z", "+00:00"))
     commit, dirty = git_state(paths.root())
@@ -183,13 +190,18 @@ def _receipt(
         model=plan.model if plan and plan.model and own else work.endpoint.model,
         recipe=work.endpoint.recipe,
         lane=work.endpoint.lane_name,
+        step=step,
         started=begun,
         finished=now,
         parameters=work.resolved,
         labels=labels(work.evidence, work.endpoint.emulated, work.kept),
         environment=Environment(client=facts["client"], server=facts["server"]),
         source=Source(
-            git_commit=commit, git_dirty=dirty, workload=work.workload.name, workload_version=work.workload.version
+            git_commit=commit,
+            git_dirty=dirty,
+            notebook=notebook,
+            workload=work.workload.name,
+            workload_version=work.workload.version,
         ),
         rows=work.rows,
     )

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from lanelab.errors import UsageError
-from lanelab.lane.stream import arequest, request
+from lanelab.lane.stream import arequest, request, run_now
 from lanelab.lane.timeline import StreamResult
 from lanelab.lane.transport import clock
 
@@ -145,3 +147,34 @@ def test_the_sync_call_works_inside_a_running_loop() -> None:
         return request("http://127.0.0.1:1/v1", prompt="hi", model="m")
 
     assert asyncio.run(inside()).error_kind == "connect_failed"
+
+
+def test_an_interrupt_inside_a_running_loop_cancels_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned: list[str] = []
+    began = threading.Event()
+
+    async def work() -> None:
+        try:
+            began.set()
+            await asyncio.sleep(30)
+        finally:
+            cleaned.append("cancelled")
+
+    class Interrupted(Future[None]):
+        def result(self, timeout: float | None = None) -> None:
+            began.wait(5)
+            raise KeyboardInterrupt
+
+    class Threads(ThreadPoolExecutor):
+        def submit(self, *call: Any, **named: Any) -> Any:
+            super().submit(*call, **named)
+            return Interrupted()
+
+    monkeypatch.setattr("lanelab.lane.stream.ThreadPoolExecutor", Threads)
+
+    async def inside() -> None:
+        run_now(work())
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(inside())
+    assert cleaned == ["cancelled"]
