@@ -98,11 +98,15 @@ def load(kind_name: str, campaign_dirs: Iterable[Path], wanted: set[str] | None)
     found = Loaded(its_kind)
     chosen = [column for column in columns(its_kind.row) if wanted is None or column.name in wanted]
     batches = _Batches(chosen)
+    files = list(_files(kind_name, campaign_dirs))
+    if not files:
+        found.rows = batches.table()
+        return found
     decoder = _decoder(chosen, with_rows=bool(chosen))
     was_enabled = gc.isenabled()
     gc.disable()  # a million young objects, none of them garbage
     try:
-        for path, campaign_dir, content in _contents(kind_name, campaign_dirs):
+        for path, campaign_dir, content in _contents(files):
             envelope = _decoded(path, content, decoder)
             if envelope.kind != kind_name:
                 raise BadFile(path, f"is of kind {envelope.kind!r} and stands in the folder of {kind_name!r}")
@@ -197,9 +201,8 @@ def _python_type(arrow: pa.DataType) -> Any:
     return {pa.string(): str, pa.int64(): int, pa.float64(): float, pa.bool_(): bool}[arrow]
 
 
-def _contents(kind_name: str, campaign_dirs: Iterable[Path]) -> Iterator[tuple[Path, Path, bytes]]:
+def _contents(files: list[tuple[Path, Path]]) -> Iterator[tuple[Path, Path, bytes]]:
     """Receipt file, its campaign folder, its bytes; read ahead."""
-    files = list(_files(kind_name, campaign_dirs))
     groups = [files[start : start + _READ_AHEAD] for start in range(0, len(files), _READ_AHEAD)]
     with ThreadPoolExecutor(1) as pool:
         ahead = pool.submit(_read_all, groups[0]) if groups else None
