@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 
 from lanelab import campaign as campaigns
 from lanelab import paths
-from lanelab.errors import LabError
+from lanelab.errors import LabError, NoSpace
 from lanelab.receipts import utc_text
 from lanelab.receipts.files import write_atomic
 from lanelab.receipts.redact import redact_text, redact_value
@@ -244,7 +244,13 @@ def perform(ready: Prepared, stopper: Stopper, say: Callable[[str], None]) -> Re
             tell(f"left behind by the notebook and ended ({item.by}): {item.pid} {item.command}")
         verdict = _judged(session, notebook)
         _note(log, f"{verdict.status}: {verdict.why or 'every cell ran'}")
-    return _close(ready, draft, run_dir, notebook, session, verdict, ended, warnings, clock)
+    try:
+        return _close(ready, draft, run_dir, notebook, session, verdict, ended, warnings, clock)
+    except NoSpace as error:
+        ends = {"status": "failed", "cause": "no_space", "reason": redact_text(str(error)), "runner": None}
+        with contextlib.suppress(NoSpace):
+            draft.model_copy(update={**ends, "finished": utc_text(datetime.now(UTC))}).write(run_dir)
+        raise
 
 
 def _close(
@@ -405,7 +411,8 @@ def _end_abandoned(base: Path, say: Callable[[str], None]) -> None:
 
 
 def _note(log: IO[str], line: str) -> None:
-    log.write(f"{utc_text(datetime.now(UTC))} {line}\n")
+    with contextlib.suppress(OSError):  # a full disk ends the run where its record is written, in one line
+        log.write(f"{utc_text(datetime.now(UTC))} {line}\n")
 
 
 @contextlib.contextmanager

@@ -252,3 +252,37 @@ def test_records_of_another_machine_or_torn_ones(lab: Path, call: Call, box: Pat
     (folder / "run.json").write_text('{"id": ')
     code, answer, _ = call("campaign", "status", "box")
     assert code == 1 and "run.json" in answer["error"]["message"]
+
+
+def test_the_documented_fields_are_the_record_s() -> None:
+    text = (Path(__file__).parents[3] / "site" / "docs" / "formats.md").read_text()
+    fields = {"schema" if name == "schema_" else name for name in record.Run.model_fields}
+    section = text.split("## Run:")[1].split("\n## ")[0]
+    assert {name for name in fields if f"`{name}`" not in section} == set()
+    section = text.split("## Campaign:")[1].split("\n## ")[0]
+    assert {name for name in plans.Campaign.model_fields if f"`{name}`" not in section} == set()
+
+
+def test_here_is_made_from_mini_s_plan(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lanelab import machine_here
+    from lanelab.errors import NotFound
+    from lanelab.run import here
+
+    monkeypatch.setattr(machine_here, "copy_gib_s", lambda *_: 1.0)
+    with pytest.raises(NotFound, match="'mini'"):
+        here.ensure()
+    assert not (lab / "data/campaigns/here").exists()
+    folder = lab / "data/campaigns/mini"
+    folder.mkdir()
+    steps = [{"step": "01-a", "parameters": {"machine": "box"}}, {"step": "04-b", "parameters": {"preset": "full"}}]
+    (folder / "campaign.yaml").write_text(
+        yaml.safe_dump({"name": "mini", "title": "M", "machine": "box", "lane": "toy", "steps": steps})
+    )
+    (folder / "facts.yaml").write_text("# facts\n")
+    made = here.ensure()
+    assert (made.name, made.machine, made.lane) == ("here", "here", "toy")
+    assert [step.parameters for step in made.steps] == [{"machine": "here"}, {"preset": "quick"}]
+    assert (lab / "data/machines/here.yaml").is_file() and (made.dir / "facts.yaml").read_text() == "# facts\n"
+    (made.dir / "facts.yaml").write_text("# mine\n")
+    here.ensure()
+    assert (made.dir / "facts.yaml").read_text() == "# mine\n"
