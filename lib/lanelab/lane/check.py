@@ -70,12 +70,7 @@ def check(endpoint: Endpoint, *, timeout_s: float = 60.0) -> CheckResult:
         tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
         found.generate_tokens = tokens if isinstance(tokens, int) else None
     attempt("health", lambda: _get(f"{root}/health", headers))
-    attempt(
-        "tokenize",
-        lambda: wire.ask_json(f"{root}/tokenize", json={"model": endpoint.model, "prompt": "Hello"}, headers=headers)[
-            "tokens"
-        ],
-    )
+    attempt("tokenize", lambda: _tokens(f"{root}/tokenize", endpoint.model, headers))
     attempt("metrics", lambda: _metrics(f"{root}/metrics", headers))
     return found
 
@@ -85,6 +80,13 @@ def _get(url: str, headers: dict[str, str]) -> bytes:
     if reply.status != 200:
         raise wire.NoAnswer(f"{url} answered HTTP {reply.status}", url=url, status=reply.status)
     return reply.body
+
+
+def _tokens(url: str, model: str, headers: dict[str, str]) -> list[Any]:
+    tokens = wire.ask_json(url, json={"model": model, "prompt": "Hello"}, headers=headers).get("tokens")
+    if not isinstance(tokens, list) or not tokens:
+        raise wire.NoAnswer(f"{url} answered without tokens", url=url, status=200)
+    return tokens
 
 
 def _metrics(url: str, headers: dict[str, str]) -> bytes:

@@ -38,6 +38,7 @@ from lanelab.receipts.files import write_atomic
 
 Progress = Callable[[str], None]
 KEPT_LOGS = 10
+GRACE_S = 10.0
 
 
 def _silent(text: str) -> None:
@@ -99,7 +100,10 @@ def down(name: str) -> bool:
             supervisor = psutil.Process(state.supervisor.pid)
             with contextlib.suppress(psutil.NoSuchProcess):
                 supervisor.terminate()
-                supervisor.wait(timeout=20)
+                try:
+                    supervisor.wait(timeout=GRACE_S + 10)
+                except psutil.TimeoutExpired:
+                    supervisor.kill()
         strays = processes_of(state.token)
         end_processes(strays, 5.0)
         after = read_state(lane.name)
@@ -192,6 +196,7 @@ def _spawn(lane: Lane, port: int, timeout_s: float, owner_pid: int | None) -> St
         folder=str(launch.folder),
         port=port,
         timeout_s=timeout_s,
+        grace_s=GRACE_S,
         recipe=lane.recipe_ref(),
         log=f"{base}.log",
         memory=f"{base}.memory.jsonl",

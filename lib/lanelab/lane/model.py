@@ -45,7 +45,10 @@ class Lane(BaseModel):
         if self.kind == "attach":
             if self.url is None:
                 raise ValueError("an attach lane needs a url")
-            base_url(self.url)
+            try:
+                base_url(self.url)
+            except BadUrl as error:
+                raise ValueError(str(error)) from error
         elif self.recipe is None:
             raise ValueError(f"a lane of kind {self.kind} needs a recipe")
         elif self.url is not None:

@@ -64,6 +64,7 @@ class Spec(BaseModel):
     folder: str
     port: int
     timeout_s: float
+    grace_s: float  # between SIGTERM and SIGKILL
     recipe: RecipeRef | None
     log: str
     memory: str

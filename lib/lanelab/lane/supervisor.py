@@ -35,8 +35,6 @@ from lanelab.lane.state import (
     write_state,
 )
 
-GRACE_S = 10.0
-
 
 class Readiness(threading.Thread):
     """Asks until the server is healthy and has generated once; `broken` says why it never will."""
@@ -148,7 +146,7 @@ class Supervisor:
 
     def end(self, phase: Phase, cause: str | None) -> None:
         """Leave no process behind, then write down how it ended."""
-        end_processes(processes_of(self.spec.token), GRACE_S)
+        end_processes(processes_of(self.spec.token), self.spec.grace_s)
         self.state.phase = phase
         self.state.cause = cause
         self.state.ended = time.time()

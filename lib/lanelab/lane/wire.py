@@ -69,7 +69,8 @@ def ask_json(
 def served_model(base_url: str, wanted: str | None, headers: dict[str, str], timeout_s: float) -> dict[str, Any]:
     """The entry of `/v1/models` that is wanted, or its first. Raises `NoAnswer`."""
     data = ask_json(f"{base_url}/models", headers=headers, timeout_s=timeout_s).get("data")
-    entries = [item for item in data if isinstance(item, dict) and isinstance(item.get("id"), str)] if data else []
+    found = data if isinstance(data, list) else []
+    entries = [item for item in found if isinstance(item, dict) and isinstance(item.get("id"), str)]
     if not entries:
         raise NoAnswer(f"{base_url}/models names no model", url=base_url, status=200)
     if wanted is None:

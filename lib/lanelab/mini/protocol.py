@@ -205,7 +205,7 @@ def plan(request: CompletionRequest | ChatRequest, tokenizer: MiniTokenizer, max
     prompts = request.prompts(tokenizer)
     if not prompts or len(prompts) * request.n > MAX_SEQUENCES:
         raise Refused(
-            f"between 1 and {MAX_SEQUENCES} sequences a request, got {len(prompts) * request.n}", param="prompt"
+            f"prompt: between 1 and {MAX_SEQUENCES} sequences a request, got {len(prompts) * request.n}", param="prompt"
         )
     asked, param = request.max_tokens, "max_tokens"
     default: int | None = 16  # as vLLM's completions; a chat goes on to the end of the context

@@ -40,7 +40,7 @@ class MiniTokenizer:
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=VOCAB_SIZE,
-            min_frequency=2,
+            min_frequency=1,  # enough pairs for the whole vocabulary
             special_tokens=[END_OF_TEXT, TURN_START, TURN_END],
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
