@@ -41,4 +41,6 @@ def write(site_dir: Path, campaigns: Iterable[Path], drafts: Iterable[str] = DRA
         lines.append(f"{json.dumps(campaign)}:" + ("" if values else " {}"))
         # JSON text is YAML text: one quoting rule for both renderers
         lines += [f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(values.items())]
+    if len(lines) == 1:
+        lines.append("{}")
     return put(path, "\n".join(lines) + "\n")
