@@ -24,7 +24,7 @@ _REMOVED = tuple(
         (r"^(?::::+)[^\n]*$", re.M),  # div fences
         (r"(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`)", re.S),
         (r"\{\{<.*?>\}\}", re.S),  # shortcodes
-        (r"\[(?:[^\[\]]|\[[^\]]*\])*\]\([^)\s]*(?:\s+\"[^\"]*\")?\)\{[^}]*\.fact\b[^}]*\}", re.S),  # facts
+        (r"\[(?:[^\[\]]|\[[^\]]*\])*\](?:\([^)\s]*(?:\s+\"[^\"]*\")?\))?\{[^}]*\.fact\b[^}]*\}", re.S),  # facts
         (r"<span\b[^>]*\bclass=\"[^\"]*\bfact\b[^\"]*\"[^>]*>.*?</span>", re.S),
         (r"<[A-Za-z/][^>]*>", re.S),  # tags and their attributes
         (r"(?<=\])\([^)\s]*(?:\s+\"[^\"]*\")?\)", re.S),  # link targets and titles

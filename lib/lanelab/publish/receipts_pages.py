@@ -128,7 +128,13 @@ def _facts_of(receipt: Receipt) -> str:
         ("path in the source", source.path), ("note", source.note), ("supersedes", receipt.supersedes), ("digest", receipt.digest),
     ]  # fmt: skip
     lines = ["| field | value |", "| :-- | :-- |"]
-    return "\n".join([*lines, *(f"| {name} | {_code(value)} |" for name, value in pairs if value)]) + "\n"
+    return "\n".join([*lines, *(f"| {name} | {_words(name, value)} |" for name, value in pairs if value)]) + "\n"
+
+
+def _words(name: str, value: object) -> str:
+    """Sentences wrap; names, times and digests are code."""
+    text = " ".join(str(value).split()).replace("|", "¦")
+    return escaped(text) if name in ("source", "path in the source", "note", "emulated") else _code(value)
 
 
 def _code(value: object) -> str:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from lanelab.errors import BadFile, LabError, NotFound
 from lanelab.publish.facts import Fact
 from lanelab.publish.ledger import Ledger
-from lanelab.publish.provenance import fact_link, receipt_link
+from lanelab.publish.provenance import escaped, fact_link, receipt_link
 from lanelab.publish.quantity import exact_digits, number_text, with_unit
 from lanelab.publish.reader import Reader
 from lanelab.publish.say import said
@@ -102,7 +102,14 @@ def corrections_table(campaign_dir: Path, facts: Mapping[str, Fact], reader: Rea
             now = _number(row) if row["value"] is not None else row["text"] or "withdrawn"
             name = str(row["name"]) + (f"[{row['part']}]" if row["part"] else "")
             link = receipt_link(reader.campaign, row["receipt"], site=site)
-            rows.append((str(row["corrected_on"]), name, _cell(row["old_value"]), _cell(now), _cell(row["note"]), link))
+            rows.append(
+                (
+                    str(row["corrected_on"]),
+                    name,
+                    *(_quoted(text, row["origin"]) for text in (row["old_value"], now, row["note"])),
+                    link,
+                )
+            )
     if not rows:
         return ""
     lines = ["| date | was | now | why | receipt |", "| :-- | :-- | :-- | :-- | :-- |"]
@@ -114,10 +121,10 @@ def _number(row: dict[str, Any]) -> str:
     return with_unit(number_text(row["value"], exact_digits(row["value"])), row["unit"])
 
 
-def _cell(value: object) -> str:
-    """Words of a receipt as code: they are quoted, and no prose of ours."""
-    text = " ".join(str(value or "").split()).replace("|", "¦").replace("`", "'")
-    return f"`{text}`" if text else ""
+def _quoted(value: object, origin: str) -> str:
+    """Words of a receipt, marked as such: their numbers have a source, and are no prose of ours."""
+    text = escaped(" ".join(str(value or "").split()).replace("|", "¦"))
+    return f"[{text}]{{.fact .{origin}}}" if text else ""
 
 
 def _said(path: Path, name: str, text: str, facts: Mapping[str, Fact], site: bool) -> str:

@@ -10,6 +10,7 @@ from lanelab.errors import BadFile
 from lanelab.publish import receipts_pages, register
 from lanelab.publish.facts import evaluate
 from lanelab.publish.ledger import BrokenReceipt
+from lanelab.publish.prose import loose_digits
 from lanelab.publish.reader import Reader
 from lanelab.receipts import Receipt
 
@@ -110,4 +111,7 @@ def test_corrections_come_from_the_file_and_from_published_receipts(bench) -> No
     )
     lines = register.corrections_table(bench.dir, {}, Reader(bench.dir)).splitlines()
     assert lines[2].startswith("| 2026-09-21 | The kernel image is at fault. | The loader is. |")
-    assert "| `262144` | `1,048,576 tokens` | `a recipe ¦ setting` | [`figure-0001`](" in lines[3]
+    quoted = (
+        "| [262144]{.fact .published} | [1,048,576 tokens]{.fact .published} | [a recipe ¦ setting]{.fact .published} |"
+    )
+    assert lines[3].startswith(f"| 2026-09-23 {quoted} [`figure-0001`](") and loose_digits("\n".join(lines)) == []
