@@ -39,3 +39,10 @@ def test_parts_of_a_post_say_what_there_is_and_what_is_missing(bench, tmp_path) 
     assert "Long context" in gaps and "Decode speed" not in gaps
     for name in ("_status.md", "_claims.md", "_corrections.md", "_boots.md", "_gaps.md"):
         assert loose_digits((folder / name).read_text()) == [], name
+
+
+def test_front_matter_names_no_campaign_whose_name_has_digits(bench) -> None:
+    plan = Campaign(name="box7-run2", title="x", steps=[])
+    for text in scaffold.texts(plan).values():
+        front = text.split("---")[1]
+        assert "box7" not in front
