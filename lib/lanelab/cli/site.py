@@ -18,13 +18,16 @@ def site() -> None:
 @click.option("--fallback", "renderer", flag_value="fallback", help="Render with smalldocs even where Quarto is.")
 @click.option("--url", default=None, help="Where the site is published; RSS and social images need it.")
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Notebooks at a time.")
-def build(renderer: str | None, url: str | None, workers: int) -> Answer:
+@click.option("--force", is_flag=True, help="Build even if the site that stands was built from the same.")
+def build(renderer: str | None, url: str | None, workers: int, force: bool) -> Answer:
     """Build the website into site/_site; stops at a receipt, fact, notebook or page that is wrong."""
     from lanelab.publish.site.build import build as build_site
 
-    built = build_site(paths.root(), renderer=renderer, url=url, workers=workers, say=progress)
+    built = build_site(paths.root(), renderer=renderer, url=url, workers=workers, force=force, say=progress)
     lines = [f"not published: {name}: {why}" for name, why in built.skipped.items()]
     lines += [f"warning: {text}" for text in built.warnings]
+    if built.unchanged:
+        return Answer(built.data(), "\n".join([*lines, "nothing changed: the site that stands is the one", built.path]))
     what = f"{built.pages} pages of {len(built.campaigns)} campaigns by {built.renderer} in {built.seconds} s"
     done = f"{built.executed} of {built.notebooks} notebooks executed, the others unchanged"
     return Answer(built.data(), "\n".join([*lines, f"{what}; {done}", built.path]))

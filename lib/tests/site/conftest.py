@@ -160,7 +160,9 @@ def make_lab(root: Path) -> DemoLab:
     shutil.copytree(ours / "styles", site / "styles")
     for name in ("methods", "docs"):
         (site / name).mkdir()
-        (site / name / "index.qmd").write_text(f"---\ntitle: {name.title()}\n---\n\nHow it is done.\n", encoding="utf-8")
+        (site / name / "index.qmd").write_text(
+            f"---\ntitle: {name.title()}\n---\n\nHow it is done.\n", encoding="utf-8"
+        )
     (site / "site.yaml").write_text("campaigns: [demo]\n", encoding="utf-8")
     (site / "posts" / "demo").mkdir(parents=True)
     (site / "posts" / "demo" / "index.qmd").write_text(POST, encoding="utf-8")

@@ -26,9 +26,25 @@ def tree(folder: Path) -> dict[str, str]:
 
 def test_second_build_is_byte_identical_and_executes_nothing(demo_lab):
     before = tree(demo_lab.folders.built)
-    built = build(demo_lab.root, renderer="fallback")
-    assert built.executed == 0 and built.notebooks == 1
+    built = build(demo_lab.root, renderer="fallback", force=True)
+    assert built.executed == 0 and built.notebooks == 1 and not built.unchanged
     assert tree(demo_lab.folders.built) == before
+
+
+def test_unchanged_site_is_not_built_again(demo_lab):
+    assert build(demo_lab.root, renderer="fallback").unchanged
+    demo_lab.edit(demo_lab.post("companion"), "share the work", "share all work")
+    assert not build(demo_lab.root, renderer="fallback").unchanged
+    assert "share all work" in (demo_lab.folders.built / "posts/demo/companion.html").read_text("utf-8")
+    assert build(demo_lab.root, renderer="fallback").unchanged
+
+
+def test_site_that_somebody_touched_is_built_again(demo_lab):
+    page = demo_lab.folders.built / "posts/demo/index.html"
+    before = page.read_bytes()
+    page.write_bytes(before + b"<!-- touched -->")
+    assert not build(demo_lab.root, renderer="fallback").unchanged
+    assert page.read_bytes() == before
 
 
 def test_cold_build_elsewhere_gives_the_same_bytes(demo_lab, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ def found(lab, rule: str) -> list[Finding]:
 
 
 def rebuilt(lab) -> None:
-    build(lab.root, renderer="fallback")
+    build(lab.root, renderer="fallback", force=True)
 
 
 def only(findings: list[Finding]) -> Finding:

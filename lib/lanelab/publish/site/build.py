@@ -10,7 +10,7 @@ from typing import Any
 
 from lanelab import campaign as campaigns
 from lanelab.publish.ledger import BrokenReceipt
-from lanelab.publish.site import feed, here, includes, notebooks, render
+from lanelab.publish.site import feed, here, includes, notebooks, render, unchanged
 from lanelab.publish.site.config import SiteConfig, SiteFolders, measured
 from lanelab.receipts import Store, read_receipt
 from lanelab.receipts import verify as verification
@@ -29,6 +29,7 @@ class Built:
     executed: int
     seconds: float
     warnings: list[str] = field(default_factory=list)
+    unchanged: bool = False  # nothing had to be built
 
     def data(self) -> dict[str, Any]:
         """For `--json`."""
@@ -41,9 +42,13 @@ def build(
     renderer: str | None = None,
     url: str | None = None,
     workers: int = 2,
+    force: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Built:
-    """Build the whole site of a lab. Raises what stops it: a broken receipt, a fact, a notebook, a page."""
+    """Build the whole site of a lab, unless the one that stands was built from the same (and no `force`).
+
+    Raises what stops it: a broken receipt, a fact, a notebook, a page.
+    """
     began = time.monotonic()
     folders = SiteFolders(lab)
     config = folders.config()
@@ -51,18 +56,26 @@ def build(
         here.write_posts(folders)
     published, skipped = choose(folders, config)
     verify(folders, published)
+    address = url or config.url
+    key = unchanged.build_key(folders, config.campaigns, render.which(renderer), address)
+    if not force and (noted := unchanged.stands(folders, key)):
+        about = {name: value for name, value in noted.items() if name not in ("key", "tree")}
+        seconds = round(time.monotonic() - began, 1)
+        return Built(
+            **{**about, "path": str(folders.built / "index.html")}, executed=0, seconds=seconds, unchanged=True
+        )
     write_data(folders, published)
     jobs = [job for name in published for job in notebooks.jobs_of(lab, name, folders.notebooks)]
     executed = notebooks.execute_all(jobs, lab, folders.cache, say, workers)
     sweep(folders, {job.target for job in jobs})
     includes.write(folders, config, published, skipped)
     say("rendering pages")
-    rendering = render.render(folders, published, renderer=renderer, url=url or config.url)
+    rendering = render.render(folders, published, renderer=renderer, url=address)
     days = [day for name in published for day in campaign_dates(folders, name)]
-    if (address := url or config.url) and days:
+    if address and days:
         feed.write(folders, published, address)
         feed.settle_sitemap(folders, max(days))
-    return Built(
+    built = Built(
         path=str(folders.built / "index.html"),
         renderer=rendering.renderer,
         campaigns=published,
@@ -73,6 +86,11 @@ def build(
         seconds=round(time.monotonic() - began, 1),
         warnings=rendering.warnings,
     )
+    about = {
+        name: value for name, value in built.data().items() if name not in ("path", "executed", "seconds", "unchanged")
+    }
+    unchanged.note(folders, key, about)
+    return built
 
 
 def choose(folders: SiteFolders, config: SiteConfig) -> tuple[list[str], dict[str, str]]:

@@ -70,9 +70,10 @@ def check(lab: Path) -> list[Finding]:
     site = BuiltSite(folders.built)
     pages = [read_page(path) for path in source_pages(folders.source)]
     pages = [page for page in pages if _belongs(page.path.relative_to(folders.source), published)]
+    variables = read_variables(folders.source)
     found: list[Finding] = []
     for page in pages:
-        found += check_source(page, folders)
+        found += check_source(page, folders, variables)
         found += check_expected(page, folders, site)
     for name in published:
         for path in sorted((folders.notebooks / name).glob("*.ipynb")):
@@ -89,7 +90,7 @@ def _belongs(path: Path, published: list[str]) -> bool:
     return path.parts[0] != "posts" or len(path.parts) < 3 or path.parts[1] in published
 
 
-def check_source(page: Page, folders: SiteFolders) -> Iterator[Finding]:
+def check_source(page: Page, folders: SiteFolders, variables: dict[str, Any]) -> Iterator[Finding]:
     """Digits, references and code in one source page."""
     file = _shown(page.path, folders)
     relative = page.path.relative_to(folders.source)
@@ -99,7 +100,6 @@ def check_source(page: Page, folders: SiteFolders) -> Iterator[Finding]:
             yield Finding("digit", file, digit.line, f"{digit.text!r} is {digit.message}", severity)
         yield from _front_digits(page, file, severity)
     labels = _labels(page, folders)
-    variables = read_variables(folders.source)
     for index, line, prose in lines_outside_code(page.body):
         number = page.first_line + index
         if not prose and re.match(r"\s*(`{3,}|~{3,})\s*\{(python|r|julia|ojs)\b", line):

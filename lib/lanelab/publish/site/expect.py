@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def expected(page: Path, project: Path) -> Expected:
         first = text[: match.end()].count("\n") + 1
         text = text[match.end() :]
     variables_path = project / "_variables.yml"
-    variables = yaml.safe_load(variables_path.read_text(encoding="utf-8")) if variables_path.is_file() else {}
+    variables = _variables(variables_path.read_text(encoding="utf-8")) if variables_path.is_file() else {}
     chunks = _chunks(text, first, page, project)
     numbers = _numbers(chunks, front.get("number-sections") is True)
     found = Expected()
@@ -79,6 +80,12 @@ def expected(page: Path, project: Path) -> Expected:
     for chunk in chunks:
         _expect(chunk, numbers, variables or {}, found)
     return found
+
+
+@lru_cache(maxsize=1)
+def _variables(text: str) -> dict[str, Any]:
+    found = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    return found if isinstance(found, dict) else {}
 
 
 def differences(wanted: Expected, page: BuiltPage) -> list[Difference]:

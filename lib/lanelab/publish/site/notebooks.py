@@ -57,11 +57,21 @@ def render_key(source: Path, campaign_dir: Path, parameters: Iterable[tuple[str,
     digest = hashlib.sha256(code_digest().encode())
     digest.update(source.read_bytes())
     digest.update(json.dumps(sorted(parameters), default=str).encode())
-    for path in sorted(campaign_dir.rglob("*")):
-        parts = path.relative_to(campaign_dir).parts
-        if path.is_file() and parts[0] not in {"runs", "journal"} and not path.name.startswith("."):
-            digest.update("/".join(parts).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    for path in campaign_files(campaign_dir):
+        name = path.relative_to(campaign_dir).as_posix()
+        digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def campaign_files(campaign_dir: Path) -> list[Path]:
+    """What a campaign recorded, as far as it can be published; neither runs nor unfinished work."""
+    return [
+        path
+        for path in sorted(campaign_dir.rglob("*"))
+        if path.is_file()
+        and path.relative_to(campaign_dir).parts[0] not in {"runs", "journal"}
+        and not path.name.startswith(".")
+    ]
 
 
 def code_digest() -> str:

@@ -21,6 +21,7 @@ from lanelab.errors import BadFile, LabError
 from lanelab.publish.site import cells, crossref
 from lanelab.publish.site.source import Page, lines_outside_code, read_page
 
+VARIABLES = "_variables.yml"
 _EMBED = re.compile(r"^\s*\{\{<\s*embed\s+(?P<path>[^\s#>]+)#(?P<cell>[\w-]+)(?P<rest>[^>]*?)\s*>\}\}\s*$")
 VARIABLE = re.compile(r"(?<!\{)\{\{<\s*var\s+([\w.-]+)\s*>\}\}")
 _IMAGE = re.compile(
@@ -47,9 +48,11 @@ def stage(source: Path, staging: Path, published: list[str]) -> None:
         target = staging / relative
         if path.suffix == ".ipynb":
             _write(target.with_suffix(".qmd"), notebook_page(path, relative, staging, variables))
-        elif path.suffix in _PAGES and not relative.name.startswith("_"):
+        elif path.suffix in _PAGES and relative.name.startswith("_"):
+            _write(target, unescaped(fill_variables(path.read_text(encoding="utf-8"), variables)))
+        elif path.suffix in _PAGES:
             _write(target, page_text(read_page(path), relative, source, staging, variables))
-        else:
+        elif relative.name != VARIABLES:  # every place is filled in here; the renderer would read it once a page
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
 
@@ -183,10 +186,11 @@ def _div_end(body: list[str], start: int) -> int | None:
 
 def read_variables(source: Path) -> dict[str, Any]:
     """`_variables.yml` of a project; nothing without one."""
-    path = source / "_variables.yml"
+    path = source / VARIABLES
     if not path.is_file():
         return {}
-    value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    # the C loader where there is one: the file holds every fact of every campaign
+    value = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     if not isinstance(value, dict):
         raise LabError(f"{path} must be a mapping of campaigns")
     return value

@@ -55,6 +55,17 @@ def quarto_path() -> str | None:
     return shutil.which("quarto")
 
 
+def which(renderer: str | None) -> str:
+    """The renderer that would render, with its version. Raises `NoQuarto`."""
+    quarto = quarto_path()
+    if renderer == "quarto" and quarto is None:
+        raise NoQuarto("quarto is not installed; `lanelab site build --fallback` renders without it")
+    if quarto is not None and renderer != "fallback":
+        found = subprocess.run([quarto, "--version"], capture_output=True, text=True, check=False)
+        return f"Quarto {found.stdout.strip()}"
+    return f"smalldocs {version('smalldocs')}"
+
+
 def render(
     folders: SiteFolders, published: list[str], *, renderer: str | None = None, url: str | None = None
 ) -> Rendering:
@@ -62,15 +73,13 @@ def render(
 
     Raises `NoQuarto`, `RenderFailed`, `BadFile`.
     """
-    quarto = quarto_path()
-    if renderer == "quarto" and quarto is None:
-        raise NoQuarto("quarto is not installed; `lanelab site build --fallback` renders without it")
-    if quarto is not None and renderer != "fallback":
-        return _quarto(folders, quarto, published, url)
-    return _fallback(folders, published, url)
+    name = which(renderer)
+    if name.startswith("Quarto"):
+        return _quarto(folders, str(quarto_path()), name, published, url)
+    return _fallback(folders, name, published, url)
 
 
-def _quarto(folders: SiteFolders, quarto: str, published: list[str], url: str | None) -> Rendering:
+def _quarto(folders: SiteFolders, quarto: str, name: str, published: list[str], url: str | None) -> Rendering:
     profile = folders.source / "_quarto-published.yml"
     posts = sorted(path.name for path in (folders.source / "posts").iterdir() if path.is_dir())
     left_out = [f"!posts/{name}/**" for name in posts if name not in published]
@@ -86,9 +95,8 @@ def _quarto(folders: SiteFolders, quarto: str, published: list[str], url: str | 
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         why = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
         raise RenderFailed(f"quarto exits with {done.returncode}: {why.strip()}", renderer="quarto", why=done.stderr)
-    found = subprocess.run([quarto, "--version"], capture_output=True, text=True, check=False).stdout.strip()
     warnings = [line.strip() for line in done.stderr.splitlines() if "WARN" in line]
-    return Rendering(f"Quarto {found}", warnings)
+    return Rendering(name, warnings)
 
 
 def _at_address(url: str | None) -> dict[str, Any]:
@@ -99,11 +107,10 @@ def _at_address(url: str | None) -> dict[str, Any]:
     return {"website": {"site-url": url}, "format": {"html": {"include-in-header": [{"text": feed}]}}}
 
 
-def _fallback(folders: SiteFolders, published: list[str], url: str | None) -> Rendering:
+def _fallback(folders: SiteFolders, name: str, published: list[str], url: str | None) -> Rendering:
     from smalldocs.config import BuildError, ConfigError
     from smalldocs.site import build
 
-    name = f"smalldocs {version('smalldocs')}"
     preprocess.stage(folders.source, folders.staging, published)
     config = folders.staging / "_quarto.yml"
     config.write_text(_fallback_config(config, name, url), encoding="utf-8")
