@@ -52,6 +52,10 @@ lab: $(VENV)/.mini ## JupyterLab on the notebooks
 lane: $(VENV)/.mini ## bring the embedded lane up and leave it running (lanelab lane down mini)
 	$(LAB) lane up mini
 
+lane-vllm: $(VENV)/.core ## set the real vLLM up on the CPU and leave it running (lanelab lane down vllm-cpu)
+	@$(BIN)/python -m lanelab.lane.vllm_cpu $(if $(TORCH_INDEX),--torch-index $(TORCH_INDEX))
+	@$(LAB) lane up vllm-cpu --timeout-s 600
+
 campaign: $(VENV)/.mini ## run the campaign `here` on an embedded lane, then build the site (FULL=1: every size)
 	@$(LAB) campaign run here --ephemeral $(if $(FULL),--preset full,--preset quick)
 	@$(LAB) site build

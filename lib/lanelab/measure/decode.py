@@ -29,8 +29,15 @@ class DecodeParameters(Parameters):
 
 PRESETS = {
     "quick": {"sizes": {"256": 256, "1K": 1024, "2K": 2048}, "streams": [1], "repeats": 3, "new_tokens": 32},
-    # the sizes of the published MiMo-V2.6-Pro campaign, so that curves can be laid over it
+    # what a lane of 8,192 tokens holds
     "full": {
+        "sizes": {"256": 256, "1K": 1024, "2K": 2048, "4K": 4096, "7K": 7168},
+        "streams": [1, 4],
+        "repeats": 3,
+        "new_tokens": 128,
+    },
+    # the sizes of the published MiMo-V2.6-Pro campaign, so that curves can be laid over it
+    "published": {
         "sizes": {"3K": 2952, "11.5K": 11520, "46K": 45826, "100K": 100000},
         "streams": [1, 4],
         "repeats": 3,

@@ -31,6 +31,8 @@ class KneeParameters(Parameters):
 PRESETS = {
     "quick": {"streams": [1, 2, 4, 8], "repeats": 2, "prompt_tokens": 64, "new_tokens": 48},
     "full": {"streams": [1, 2, 4, 8, 12, 16], "repeats": 3, "prompt_tokens": 256, "new_tokens": 192},
+    # levels, repeats and new tokens of the published MiMo-V2.6-Pro campaign
+    "published": {"streams": [1, 2, 4, 8, 12, 16], "repeats": 2, "prompt_tokens": 256, "new_tokens": 192},
 }
 
 

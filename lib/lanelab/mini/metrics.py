@@ -31,6 +31,11 @@ class Metrics(Watcher):
         self._running = gauge("num_requests_running", "Number of requests in model execution batches.")
         self._waiting = gauge("num_requests_waiting", "Number of requests waiting to be processed.")
         self._used = gauge("kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.")
+        for name, says in (
+            ("prefix_cache_queries", "Prefix cache queries, in terms of number of queried tokens."),
+            ("prefix_cache_hits", "Prefix cache hits, in terms of number of cached tokens."),
+        ):
+            counter(name, says)  # they stay at zero, as vLLM's do where prefix caching is off
         self._prompt = counter("prompt_tokens", "Number of prefill tokens processed.")
         self._generated = counter("generation_tokens", "Number of generation tokens processed.")
         self._ttft = histogram("time_to_first_token_seconds", "Time to first token in seconds.")

@@ -112,6 +112,11 @@ class Receipt(Part):
                 value[name] = utc_text(value[name])
         return value
 
+    def __repr__(self) -> str:
+        """One line, so that a notebook cell that ends in a receipt does not print it whole."""
+        count = self.rows.count if isinstance(self.rows, RowsFile) else len(self.rows)
+        return f"<receipt {self.id}: {self.origin}, {count} row{'' if count == 1 else 's'}>"
+
     def sealed(self) -> Receipt:
         """A copy with its digest."""
         return self.model_copy(update={"digest": digest_of(self.body())})
