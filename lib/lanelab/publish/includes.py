@@ -15,7 +15,7 @@ from lanelab.publish import register
 from lanelab.publish.exhibit import load_all, table_named
 from lanelab.publish.facts import Fact
 from lanelab.publish.ledger import date_of
-from lanelab.publish.markdown_table import pipe_table
+from lanelab.publish.markdown_table import common_note, pipe_table
 from lanelab.publish.provenance import dates
 from lanelab.publish.quantity import number_text
 from lanelab.publish.reader import Reader
@@ -42,7 +42,7 @@ def texts(campaign_dir: Path, receipts: list[Receipt], facts: Mapping[str, Fact]
     rows = boots.rows(reader)
     claims = register.claims_table(campaign_dir, facts)
     corrections = register.corrections_table(campaign_dir, facts, reader)
-    note = boots.note(rows)
+    note = " ".join(part for part in (common_note(boots, rows), boots.note(rows)) if part)
     return {
         "_status.md": status(campaign_dir.name, receipts),
         "_claims.md": claims or "No claims are written down yet.",

@@ -124,7 +124,7 @@ def _number(row: dict[str, Any]) -> str:
 def _quoted(value: object, origin: str) -> str:
     """Words of a receipt, marked as such: their numbers have a source, and are no prose of ours."""
     text = escaped(" ".join(str(value or "").split()).replace("|", "¦"))
-    return f"[{text}]{{.fact .{origin}}}" if text else ""
+    return f'<span class="fact {origin}">{text}</span>' if text else ""
 
 
 def _said(path: Path, name: str, text: str, facts: Mapping[str, Fact], site: bool) -> str:

@@ -42,7 +42,8 @@ def texts(campaign: Campaign, *, draft: bool = True) -> dict[str, str]:
 def write(campaign: Campaign | str, *, draft: bool | None = None) -> list[Path]:
     """Write the posts that do not exist yet under site/posts/<campaign>; returns those written.
 
-    `here` is never a draft: it shows what was measured and claims nothing. Raises `NotFound`, `BadFile`, `NoSpace`.
+    `here` is never a draft: it shows what was measured and claims nothing. (The build retells `mini`'s
+    posts for `here`; this is for whoever wants to start from the template.) Raises `NotFound`, `BadFile`, `NoSpace`.
     """
     plan = campaigns.load(campaign) if isinstance(campaign, str) else campaign
     unfinished = plan.name != campaigns.HERE if draft is None else draft

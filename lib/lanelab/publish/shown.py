@@ -7,7 +7,7 @@ from typing import Any
 
 from lanelab.publish import style
 from lanelab.publish.exhibit import Figure, Table
-from lanelab.publish.markdown_table import pipe_table
+from lanelab.publish.markdown_table import common_note, pipe_table
 from lanelab.publish.reader import Reader
 
 DATA = "/data"  # where the CSV and JSON files stand on the site
@@ -47,7 +47,7 @@ def table(made: Table, reader: Reader, *, lane: str | None, site: bool) -> list[
     if not rows:
         return [_nothing(made, lane)]
     text = pipe_table(made, rows, campaign=reader.campaign, site=site)
-    note = made.note(rows)
+    note = " ".join(part for part in (common_note(made, rows), made.note(rows)) if part)
     shown = [_markdown(text, f"table {made.name}")]
     if note:
         shown.append(_markdown(note, f"note {made.name}"))

@@ -9,7 +9,6 @@ import yaml
 
 from lanelab import campaign as campaigns
 from lanelab import machine, machine_here
-from lanelab.publish import scaffold as post_sources
 from lanelab.receipts.files import write_atomic
 
 MODEL_CAMPAIGN = "mini"
@@ -27,7 +26,6 @@ def ensure(preset: str = "quick") -> campaigns.Campaign:
     if not machine.machine_path(machine.HERE).is_file():
         machine_here.write(machine_here.measure())
     if made:
-        post_sources.write(model)
         return model
     for name in _COPIED:
         _copy(model.dir / name, target / name)
@@ -52,9 +50,7 @@ def ensure(preset: str = "quick") -> campaigns.Campaign:
     }
     text = yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=110)
     write_atomic(target / "campaign.yaml", text.encode())
-    made_now = campaigns.load(campaigns.HERE)
-    post_sources.write(made_now)
-    return made_now
+    return campaigns.load(campaigns.HERE)
 
 
 def _copy(source: Path, target: Path) -> None:

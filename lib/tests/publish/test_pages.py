@@ -111,7 +111,6 @@ def test_corrections_come_from_the_file_and_from_published_receipts(bench) -> No
     )
     lines = register.corrections_table(bench.dir, {}, Reader(bench.dir)).splitlines()
     assert lines[2].startswith("| 2026-09-21 | The kernel image is at fault. | The loader is. |")
-    quoted = (
-        "| [262144]{.fact .published} | [1,048,576 tokens]{.fact .published} | [a recipe ¦ setting]{.fact .published} |"
-    )
-    assert lines[3].startswith(f"| 2026-09-23 {quoted} [`figure-0001`](") and loose_digits("\n".join(lines)) == []
+    words = ("262144", "1,048,576 tokens", "a recipe ¦ setting")
+    quoted = "".join(f'| <span class="fact published">{text}</span> ' for text in words)
+    assert lines[3].startswith(f"| 2026-09-23 {quoted}| [`figure-0001`](") and loose_digits("\n".join(lines)) == []

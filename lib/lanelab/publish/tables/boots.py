@@ -36,6 +36,8 @@ def outcome(row: dict[str, Any]) -> str:
     """The lab's class in words, with what the source said where it says more."""
     said = row["outcome_said"] or ""
     known = _WORDS.get(row["outcome"] or "", "")
+    if known.endswith("garbage") and said.startswith("garbage"):
+        said = re.sub(r"^\((.*)\)$", r"\1", said.removeprefix("garbage").strip())
     if not known or known == "unknown":
         return said or "not said"
     return known if not said or _same(known, said) else f"{known} ({said})"
