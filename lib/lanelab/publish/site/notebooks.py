@@ -46,7 +46,7 @@ class Job:
     source: Path
     campaign: str
     step: str
-    lane: str
+    lane: str | None  # None: published by others, with no lane behind it
     parameters: tuple[tuple[str, Any], ...]
     campaign_dir: Path
     target: Path
@@ -288,7 +288,7 @@ def jobs_of(lab: Path, campaign: str, notebooks_out: Path) -> list[Job]:
                 source=source,
                 campaign=campaign,
                 step=step.step,
-                lane=step.lane or plan.lane or "mini",
+                lane=plan.lane_of(step),
                 parameters=tuple(sorted((step.parameters or {}).items())),
                 campaign_dir=lab / "data" / "campaigns" / campaign,
                 target=notebooks_out / campaign / f"{step.step}.ipynb",
