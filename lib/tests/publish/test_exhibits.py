@@ -197,3 +197,11 @@ def test_every_exhibit_names_a_view_that_exists() -> None:
     known = {kind.view for kind in load_all().values()}
     for made in [*exhibit.FIGURES.values(), *exhibit.TABLES.values()]:
         assert made.view in known, made.name
+
+
+def test_what_others_published_is_measured_on_a_lane_of_ones_own(bench) -> None:
+    bench.decode("decode-0001", [30.0], origin="published")
+    text = shown.table(exhibit.table_named("decode"), Reader(bench.dir), lane="mini", site=True)[1].data[
+        "text/markdown"
+    ]
+    assert "on a lane of yours: `lanelab measure decode --lane LANE`" in text
