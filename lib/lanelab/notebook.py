@@ -64,6 +64,7 @@ class Book:
         receipt: Receipt = measure.run(
             workload, campaign_dir=self.dir, campaign=self.campaign, lane=self.lane, preset=preset,
             parameters=parameters or None, resume=True, step=self.step, run=os.environ.get("LANELAB_RUN"),
+            run_dir=Path(given) if (given := os.environ.get("LANELAB_RUN_DIR")) else None,
         )  # fmt: skip
         self.refresh()
         return receipt

@@ -58,7 +58,7 @@ def test_the_constraints_pin_every_requirement_inside_its_range() -> None:
 
 def test_every_requirement_says_why_it_is_there() -> None:
     for line in (ROOT / "pyproject.toml").read_text().splitlines():
-        if re.match(r'^  "[A-Za-z]', line) and "==" in line or re.match(r'^  "[A-Za-z][\w.-]+[><=]', line):
+        if (re.match(r'^  "[A-Za-z]', line) and "==" in line) or re.match(r'^  "[A-Za-z][\w.-]+[><=]', line):
             assert re.search(r"#\s+\S+", line), f"no reason given: {line.strip()}"
 
 

@@ -22,7 +22,7 @@ from lanelab.lane.stream import run_now
 from lanelab.measure.bench import GONE, bench
 from lanelab.measure.environment import client_facts, git_state
 from lanelab.measure.workload import Group, Row, Workload
-from lanelab.receipts import Environment, Journal, Labels, Receipt, Source, Store, measure_key, new_id, utc_text
+from lanelab.receipts import Environment, Journal, Labels, Receipt, Source, Store, measure_key, new_id, reuse, utc_text
 
 EVIDENCE = "_evidence"  # beside a journaled row; not part of it
 BUSY_CORES = 0.5  # of other processes: worth a word, since a lane on this machine is slower for it
@@ -48,11 +48,13 @@ def run(
     resume: bool = True,
     step: str | None = None,
     run: str | None = None,
+    run_dir: Path | None = None,
     say: Say | None = None,
 ) -> Receipt:
     """Measure a workload on a lane that is up; returns the written receipt.
 
-    With `resume`, rows that an earlier, unfinished run of the same measure key journaled are kept.
+    With `resume`, rows that an earlier, unfinished run of the same measure key journaled are kept, and
+    inside a run (`run_dir`) a receipt that such a run had finished is used again.
     `say` gets a line a group (stderr by default). Raises `NotFound` (workload, preset, parameter,
     lane), `LaneDown`, `LaneLost` (rows are kept), `NothingMeasured` (a receipt is written), `NoSpace`.
     """
@@ -72,6 +74,12 @@ def run(
         machine=plan.machine if plan else None,
         recipe_digest=endpoint.recipe.digest if endpoint.recipe else None,
     )
+    if resume and run_dir is not None:
+        before = reuse.left_behind(campaign_dir, step=step, kind=chosen.kind, key=key, run_dir=run_dir)
+        if before is not None:
+            reuse.note(run_dir, before.id)
+            (say or _stderr)(f"{workload}: receipt {before.id} of the unfinished run {before.run} is used again")
+            return before
     with Journal(campaign_dir, key, resume=resume) as journal:
         journal.begin(
             {"workload": workload, "parameters": resolved, "lane": lane, "started": utc_text(datetime.now(UTC))}

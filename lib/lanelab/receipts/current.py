@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lanelab.errors import BadFile
+from lanelab.receipts import reuse
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def read_runs(campaign_dir: Path) -> Runs:
     for path in sorted((campaign_dir / "runs").glob("*/*/run.json")):
         value = _run_json(path)
         listed = value.get("receipts")
-        receipts = frozenset(_ids(listed)) if isinstance(listed, list) else frozenset()
+        receipts = frozenset(_ids(listed if isinstance(listed, list) else [])) | set(reuse.noted(path.parent))
         found.by_id[path.parent.name] = Run(
             path.parent.parent.name,
             path.parent.name,
@@ -111,6 +112,8 @@ def standings(claims: Iterable[Claim], runs: Runs, current_run: str | None = Non
         and (runs.good(claim.run) or claim.run == current_run)
     }
     chosen = _chosen_runs(given, runs, current_run)
+    if current_run in runs.by_id:
+        chosen |= runs.by_id[current_run].receipts
     found = {}
     for claim in given:
         of_run = claim.run is None or claim.run == current_run or claim.id in chosen
@@ -150,6 +153,11 @@ def _chosen_runs(claims: list[Claim], runs: Runs, current_run: str | None) -> se
         step = step_of.get(run.id, run.step)
         if step not in latest or (run.started, run.id) > latest[step][:2]:
             latest[step] = (run.started, run.id, receipts)
-    if current_run is not None and made.get(current_run):
-        latest.pop(step_of[current_run], None)
+    if current_run is not None and (made.get(current_run) or _reused(runs, current_run)):
+        own = runs.by_id.get(current_run)
+        latest.pop(step_of.get(current_run, own.step if own else None), None)
     return {receipt for _, _, receipts in latest.values() for receipt in receipts}
+
+
+def _reused(runs: Runs, run: str) -> frozenset[str]:
+    return runs.by_id[run].receipts if run in runs.by_id else frozenset()

@@ -11,6 +11,7 @@ import hashlib
 from typing import Any
 
 from lanelab.receipts.canonical import canonical_bytes
+from lanelab.receipts.model import Receipt
 
 
 def measure_key(
@@ -32,3 +33,15 @@ def measure_key(
         "recipe": recipe_digest,
     }
     return hashlib.sha256(canonical_bytes(parts)).hexdigest()
+
+
+def key_of(receipt: Receipt, with_model: bool = True) -> tuple[str, dict[str, Any]]:
+    """The measure key of a receipt, and its inputs; without the model for a lane that alone knows it."""
+    inputs: dict[str, Any] = {
+        "version": receipt.source.workload_version or 0,
+        "parameters": receipt.parameters,
+        "model": receipt.model if with_model else None,
+        "machine": receipt.machine,
+        "recipe_digest": receipt.recipe.digest if receipt.recipe else None,
+    }
+    return measure_key(workload=receipt.source.workload or receipt.kind, **inputs), inputs

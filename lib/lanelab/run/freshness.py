@@ -18,7 +18,7 @@ from lanelab import campaign as campaigns
 from lanelab import paths
 from lanelab.errors import LabError
 from lanelab.publish.site.config import SiteFolders
-from lanelab.receipts import Receipt, Store, current, measure_key, read_receipt
+from lanelab.receipts import Receipt, Store, current, key_of, measure_key, read_receipt
 from lanelab.run import parameters as reading
 from lanelab.run import plan, record
 from lanelab.run.source import Source, find, read
@@ -88,18 +88,6 @@ def without_model(measured: record.Measured) -> record.Measured:
     return record.Measured(
         workload=measured.workload, key=measure_key(workload=measured.workload, **inputs), inputs=inputs
     )
-
-
-def key_of(receipt: Receipt, with_model: bool = True) -> tuple[str, dict[str, Any]]:
-    """The measure key of a receipt, and its inputs."""
-    inputs: dict[str, Any] = {
-        "version": receipt.source.workload_version or 0,
-        "parameters": receipt.parameters,
-        "model": receipt.model if with_model else None,
-        "machine": receipt.machine,
-        "recipe_digest": receipt.recipe.digest if receipt.recipe else None,
-    }
-    return measure_key(workload=receipt.source.workload or receipt.kind, **inputs), inputs
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -22,7 +22,7 @@ from lanelab import lane as lanes
 from lanelab import measure
 from lanelab.errors import NotFound
 from lanelab.publish.site import notebooks
-from lanelab.receipts import measure_key
+from lanelab.receipts import measure_key, reuse
 from lanelab.run.record import Measured, Render
 from lanelab.run.source import Source
 
@@ -84,9 +84,10 @@ def require_lane(source: Source, lane: str | None) -> None:
     lanes.resolve(lane)
 
 
-def receipts_of_run(campaign_dir: Path, run_id: str) -> list[str]:
-    """The ids of the receipts that say they were made by this run."""
-    found = []
+def receipts_of_run(campaign_dir: Path, run_dir: Path) -> list[str]:
+    """The ids of the receipts that this run used again, and of those that say they were made by it."""
+    run_id = run_dir.name
+    found = reuse.noted(run_dir)
     for path in sorted((campaign_dir / "receipts").glob("*/*.json")):
         try:
             content = path.read_bytes()

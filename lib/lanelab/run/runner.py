@@ -287,7 +287,7 @@ def _close(
         update={
             "status": verdict.status, "cause": verdict.cause, "reason": why, "finished": utc_text(datetime.now(UTC)),
             "seconds": seconds, "cells": cells, "cell_seconds": session.cell_seconds,
-            "receipts": plan.receipts_of_run(ready.campaign_dir, draft.id),
+            "receipts": plan.receipts_of_run(ready.campaign_dir, run_dir),
             "render": plan.render(ready.source, ready.campaign_dir, ready.planned), "files": _files(run_dir),
             "ended_processes": [
                 record.EndedProcess(pid=item.pid, command=redact_text(item.command), by=item.by) for item in ended

@@ -18,7 +18,7 @@ import yaml
 from lanelab import campaign as plans
 from lanelab import lane as lanes
 from lanelab.measure import WORKLOADS
-from lanelab.receipts import Receipt, RecipeRef, Source, Store, new_id
+from lanelab.receipts import Receipt, RecipeRef, Source, Store, key_of, new_id
 from lanelab.run import freshness, record
 from lanelab.run.campaigns import choose
 
@@ -112,7 +112,7 @@ def test_the_life_of_a_campaign(box: Path, call: Call, server: ThreadingHTTPServ
     kept = record_of(run)
     assert [item["workload"] for item in kept["measures"]] == ["decode"] and kept["render"]["key"]
     receipt = Store(box / "data/campaigns/box").read(run["receipts"][0])
-    assert freshness.key_of(receipt)[0] == kept["measures"][0]["key"]
+    assert key_of(receipt)[0] == kept["measures"][0]["key"]
 
     server.shutdown()
     server.server_close()
