@@ -12,7 +12,8 @@ from bs4 import BeautifulSoup
 from bs4.element import Tag
 
 # parts of a page that neither the sources nor a reader would count as its words
-_FRAME = "script, style, template, nav, .code-copy-button, .callout-icon-container, .header-section-number"
+_FRAME_TAGS = {"script", "style", "template", "nav"}
+_FRAME_CLASSES = {"code-copy-button", "callout-icon-container", "header-section-number"}
 _DASHES = str.maketrans(
     {"—": "-", "–": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "…": "...", "\u00ad": ""}
 )
@@ -24,6 +25,38 @@ def squeezed(text: str) -> str:
     return re.sub(r"-{2,}", "-", plain)
 
 
+@dataclass(frozen=True)
+class Address:
+    """An address that a page names; `loads` if the page cannot be shown without it."""
+
+    address: str
+    line: int
+    loads: bool
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and what it says to those who do not see it."""
+
+    name: str
+    line: int
+    says: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that is read off one page, in one pass."""
+
+    ids: set[str]
+    addresses: list[Address]
+    pictures: list[Picture]
+    errors: list[int]  # lines of cells' error outputs
+    headings: list[str]  # the title first
+    captions: list[str]
+    words: str  # all that the page says, squeezed
+    prose: str  # the same without code, as it stands
+
+
 @dataclass
 class BuiltPage:
     """One built page; `path` is relative to the site."""
@@ -32,54 +65,61 @@ class BuiltPage:
     text: str
 
     @cached_property
-    def soup(self) -> BeautifulSoup:
-        """The page's tree; elements know their line."""
-        return BeautifulSoup(self.text, "html.parser")
-
-    @cached_property
-    def main(self) -> Tag:
-        """What the page says: without frame, navigation and scripts."""
+    def reading(self) -> Reading:
+        """The page as it was read."""
         soup = BeautifulSoup(self.text, "html.parser")
+        ids = {str(tag["id"]) for tag in soup.find_all(id=True)}
+        ids |= {str(tag["name"]) for tag in soup.find_all("a", attrs={"name": True})}
+        addresses, pictures = _addresses(soup), _pictures(soup)
+        errors = [tag.sourceline or 0 for tag in soup.find_all(class_="cell-output-error")]
         main = soup.find("main") or soup.find("body") or soup
         assert isinstance(main, Tag)
-        for part in main.select(_FRAME):
+        for part in main.find_all(_is_frame):
             part.decompose()
-        return main
+        headings = [" ".join(tag.get_text().split()) for tag in main.find_all(_HEADINGS)]
+        captions = [
+            " ".join(tag.get_text().replace("\u00a0", " ").split()) for tag in main.find_all(["figcaption", "caption"])
+        ]
+        words = squeezed(main.get_text(" "))
+        for part in main.find_all(["code", "pre"]):
+            part.decompose()
+        return Reading(ids, addresses, pictures, errors, headings, captions, words, main.get_text(" "))
 
-    @cached_property
-    def ids(self) -> set[str]:
-        """Every anchor of the page."""
-        found = {str(tag["id"]) for tag in self.soup.find_all(id=True)}
-        return found | {str(tag["name"]) for tag in self.soup.find_all("a", attrs={"name": True})}
 
-    @cached_property
-    def headings(self) -> list[str]:
-        """The headings' texts in order, the title first."""
-        return [" ".join(tag.get_text().split()) for tag in self.main.find_all(re.compile("^h[1-6]$"))]
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 
-    @cached_property
-    def captions(self) -> list[str]:
-        """The captions of figures and tables in order."""
-        found = self.main.find_all(["figcaption", "caption"])
-        return [" ".join(tag.get_text().replace("\u00a0", " ").split()) for tag in found]
 
-    @cached_property
-    def words(self) -> str:
-        """All that the page says, squeezed."""
-        return squeezed(self.main.get_text(" "))
+def _is_frame(tag: Tag) -> bool:
+    return tag.name in _FRAME_TAGS or not _FRAME_CLASSES.isdisjoint(tag.get("class") or ())
 
-    def links(self) -> list[tuple[str, int, str]]:
-        """Every address the page names: (address, line, whether `link` or `load`)."""
-        found = []
-        for tag in self.soup.find_all(["a", "area"], href=True):
-            found.append((str(tag["href"]), tag.sourceline or 0, "link"))
-        for tag in self.soup.find_all(["img", "script", "source", "iframe", "video", "audio"], src=True):
-            found.append((str(tag["src"]), tag.sourceline or 0, "load"))
-        for tag in self.soup.find_all("link", href=True):
+
+def _addresses(soup: BeautifulSoup) -> list[Address]:
+    found = []
+    for tag in soup.find_all(["a", "area", "link", "img", "script", "source", "iframe", "video", "audio"]):
+        line = tag.sourceline or 0
+        if tag.name in ("a", "area"):
+            if tag.get("href"):
+                found.append(Address(str(tag["href"]), line, False))
+        elif tag.name == "link":
             rels = set(tag.get("rel") or [])
-            if rels & {"stylesheet", "icon", "preload", "modulepreload", "alternate"}:
-                found.append((str(tag["href"]), tag.sourceline or 0, "link" if "alternate" in rels else "load"))
-        return found
+            if tag.get("href") and rels & {"stylesheet", "icon", "preload", "modulepreload", "alternate"}:
+                found.append(Address(str(tag["href"]), line, "alternate" not in rels))
+        elif tag.get("src"):
+            found.append(Address(str(tag["src"]), line, True))
+    return found
+
+
+def _pictures(soup: BeautifulSoup) -> list[Picture]:
+    found = [
+        Picture(str(tag.get("src")), tag.sourceline or 0, str(tag.get("alt") or "").strip())
+        for tag in soup.find_all("img")
+    ]
+    for tag in soup.find_all("svg"):
+        if tag.find_parent("main"):
+            title = tag.find("title")
+            says = str(tag.get("aria-label") or (title.get_text() if title else "") or tag.get("aria-hidden") or "")
+            found.append(Picture("an inline picture", tag.sourceline or 0, says.strip()))
+    return found
 
 
 class BuiltSite:
@@ -107,7 +147,7 @@ class BuiltSite:
             file = self.folder / target
         if not file.is_file():
             return "no such page or file"
-        if anchor and target in self.pages and unquote(anchor) not in self.pages[target].ids:
+        if anchor and target in self.pages and unquote(anchor) not in self.pages[target].reading.ids:
             return f"{target.as_posix()} has no anchor #{unquote(anchor)}"
         return ""
 

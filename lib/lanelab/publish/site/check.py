@@ -20,7 +20,7 @@ from lanelab.errors import LabError
 from lanelab.publish.prose import loose_digits
 from lanelab.publish.site import cells, expect
 from lanelab.publish.site.build import choose
-from lanelab.publish.site.built import BuiltPage, BuiltSite
+from lanelab.publish.site.built import Address, BuiltPage, BuiltSite
 from lanelab.publish.site.config import SiteFolders
 from lanelab.publish.site.preprocess import VARIABLE, lookup, read_variables
 from lanelab.publish.site.source import Page, lines_outside_code, pieces, read_page, source_pages
@@ -33,6 +33,7 @@ _GENERATED = ("receipts", "notebooks-out")  # pages made from receipts and noteb
 _PROSE_FIELDS = ("title", "subtitle", "description", "answer")
 _SHORTCODE = re.compile(r"\{\{<[^>]*>\}\}")
 _PYTHON = re.compile(r"\{python\}")
+_UNRESOLVED = re.compile(r"\?(?:@|var:|meta:)[\w.-]+")
 _TEXT_FILES = {".html", ".json", ".csv", ".xml", ".txt", ".ipynb", ".svg", ".md", ".js", ".css", ".yml", ".yaml"}
 _REFERENCE = re.compile(r"(?<![\w@\\?/.])-?@((?:fig|tbl|sec|eq|lst)-[A-Za-z0-9][\w-]*)")
 
@@ -155,7 +156,12 @@ def check_expected(page: Page, folders: SiteFolders, site: BuiltSite) -> Iterato
     if relative not in site.pages:
         yield Finding("page", file, 1, f"was not built: there is no {relative.as_posix()}; build the site again")
         return
-    found = expect.differences(expect.expected(page.path, folders.source), site.pages[relative])
+    try:
+        wanted = expect.expected(page.path, folders.source)
+    except (OSError, ValueError, LookupError) as error:
+        yield Finding("page", file, 1, f"takes in what cannot be read: {error}")
+        return
+    found = expect.differences(wanted, site.pages[relative])
     for difference in found[:MOST_DIFFERENCES]:
         yield Finding("page", file, difference.line, difference.message)
     if len(found) > MOST_DIFFERENCES:
@@ -186,43 +192,32 @@ def check_notebook(path: Path, folders: SiteFolders) -> Iterator[Finding]:
 def check_page(page: BuiltPage, site: BuiltSite, folders: SiteFolders) -> Iterator[Finding]:
     """One built page: what is left of the sources' syntax, pictures, links."""
     file = _shown(folders.built / page.path, folders)
-    for match in _SHORTCODE.finditer(_without_code(page)):
+    reading = page.reading
+    for match in _SHORTCODE.finditer(reading.prose):
         yield _traced("shortcode", match[0], "a literal shortcode", page, folders)
-    for match in _PYTHON.finditer(_without_code(page)):
+    for match in _PYTHON.finditer(reading.prose):
         yield _traced("python", match[0], "a literal {python}", page, folders)
-    for match in re.finditer(r"\?(?:@|var:|meta:)[\w.-]+", page.main.get_text(" ")):
-        yield _traced(
-            "reference", match[0].split(":")[-1].lstrip("?"), f"an unresolved reference, {match[0]}", page, folders
-        )
-    for tag in page.soup.select(".cell-output-error"):
-        yield Finding("error-output", file, tag.sourceline or 0, "a cell's error stands on the page")
-    for image in page.soup.find_all("img"):
-        if not str(image.get("alt") or "").strip():
-            yield Finding(
-                "alt", file, image.sourceline or 0, f"{image.get('src')} has no alt text that states the finding"
-            )
-    for svg in page.soup.select("main svg"):
-        if not (svg.get("aria-label") or svg.find("title") or svg.get("aria-hidden") == "true"):
-            yield Finding("alt", file, svg.sourceline or 0, "an inline picture has neither aria-label nor title")
-    for address, line, use in page.links():
-        yield from _address(page, site, address, line, use, file)
+    for match in _UNRESOLVED.finditer(reading.prose):
+        needle = match[0].split(":")[-1].lstrip("?")
+        yield _traced("reference", needle, f"an unresolved reference, {match[0]}", page, folders)
+    for line in reading.errors:
+        yield Finding("error-output", file, line, "a cell's error stands on the page")
+    for picture in reading.pictures:
+        if not picture.says:
+            yield Finding("alt", file, picture.line, f"{picture.name} has no alt text that states the finding")
+    for address in reading.addresses:
+        yield from _address(page, site, address, file)
 
 
-def _address(page: BuiltPage, site: BuiltSite, address: str, line: int, use: str, file: str) -> Iterator[Finding]:
+def _address(page: BuiltPage, site: BuiltSite, named: Address, file: str) -> Iterator[Finding]:
+    address, line = named.address, named.line
     if re.match(r"^(https?:)?//", address):
-        if use == "load":
+        if named.loads:
             yield Finding("elsewhere", file, line, f"the page loads {address}; everything it needs must be on the site")
     elif re.match(r"^(javascript|file):", address):
         yield Finding("link", file, line, f"{address[:60]} is no address")
     elif address and not re.match(r"^[a-zA-Z][\w+.-]*:", address) and (why := site.dead(page, address)):
         yield Finding("link", file, line, f"{address} is dead: {why}")
-
-
-def _without_code(page: BuiltPage) -> str:
-    text = BuiltPage(page.path, page.text).main  # a copy of its own, since tags are taken out
-    for tag in text.select("code, pre"):
-        tag.decompose()
-    return text.get_text(" ")
 
 
 def _traced(rule: str, needle: str, what: str, page: BuiltPage, folders: SiteFolders) -> Finding:

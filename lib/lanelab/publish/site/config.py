@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lanelab.campaign import BadName, check_name
 from lanelab.errors import BadFile
-from lanelab.yamlfile import read_yaml
+from lanelab.yamlfile import load_yaml, read_yaml
 
 
 class SiteConfig(BaseModel):
@@ -87,6 +88,15 @@ class SiteFolders:
         if not path.is_file():
             raise BadFile(path, "does not exist; it lists the campaigns that the site publishes")
         return read_yaml(path, SiteConfig)
+
+    def project(self) -> dict[str, Any]:
+        """Read `_quarto.yml`. Raises `BadFile` when it is no website project."""
+        path = self.source / "_quarto.yml"
+        value = load_yaml(path)
+        for name in ("project", "website", "format"):
+            if not isinstance(value, dict) or not isinstance(value.get(name), dict):
+                raise BadFile(path, "must be a website project with project, website and format", field=name)
+        return dict(value)
 
 
 def measured(folder: Path) -> bool:

@@ -92,8 +92,8 @@ def differences(wanted: Expected, page: BuiltPage) -> list[Difference]:
     """Where a built page differs from what its source says."""
     found = []
     for name, want, have in (
-        ("heading", wanted.headings, page.headings),
-        ("caption", wanted.captions, page.captions),
+        ("heading", wanted.headings, page.reading.headings),
+        ("caption", wanted.captions, page.reading.captions),
     ):
         if [squeezed(text) for text in want] != [squeezed(text) for text in have]:
             index = next(
@@ -108,7 +108,7 @@ def differences(wanted: Expected, page: BuiltPage) -> list[Difference]:
         squeezed_text = squeezed(text)
         if squeezed_text == "-":
             continue  # cells of dashes run together on the page
-        place = page.words.find(squeezed_text, at)
+        place = page.reading.words.find(squeezed_text, at)
         if place < 0:
             found.append(Difference(line, f"the built page does not say {' '.join(text.split())[:90]!r}"))
         else:

@@ -10,15 +10,13 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from xml.sax.saxutils import escape
 
-import yaml
-
 from lanelab.publish.site.config import SiteFolders
 from lanelab.publish.site.source import read_page
 
 
 def write(folders: SiteFolders, published: list[str], url: str) -> None:
     """Write the feed of the published posts, parents before companions."""
-    config = _website(folders)
+    config = folders.project()["website"]
     items = []
     for name in published:
         for stem in ("index", "companion"):
@@ -55,8 +53,3 @@ def _item(link: str, front: dict[str, object]) -> str:
         f"<item>\n<title>{escape(str(front.get('title', link)))}</title>\n<link>{escape(link)}</link>\n"
         f"<guid>{escape(link)}</guid>\n<description>{escape(about)}</description>\n{date}</item>\n"
     )
-
-
-def _website(folders: SiteFolders) -> dict[str, object]:
-    config = yaml.safe_load((folders.source / "_quarto.yml").read_text(encoding="utf-8"))
-    return dict(config.get("website") or {})

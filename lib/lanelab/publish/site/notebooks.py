@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,9 @@ def campaign_files(campaign_dir: Path) -> list[Path]:
     ]
 
 
+@cache
 def code_digest() -> str:
-    """Hex digest of the code and libraries that publish."""
+    """Hex digest of the code and libraries that publish, as this process found them."""
     package = Path(lanelab.__file__).parent
     files = [path for room in RENDERING_ROOMS for path in (package / room).rglob("*.py")]
     files += [package / name for name in RENDERING_FILES if (package / name).is_file()]

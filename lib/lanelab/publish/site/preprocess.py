@@ -23,6 +23,7 @@ from lanelab.publish.site.source import Page, lines_outside_code, read_page
 
 VARIABLES = "_variables.yml"
 _EMBED = re.compile(r"^\s*\{\{<\s*embed\s+(?P<path>[^\s#>]+)#(?P<cell>[\w-]+)(?P<rest>[^>]*?)\s*>\}\}\s*$")
+_INCLUDE = re.compile(r"^\s*\{\{<\s*include\s+(\S+)\s*>\}\}\s*$")
 VARIABLE = re.compile(r"(?<!\{)\{\{<\s*var\s+([\w.-]+)\s*>\}\}")
 _IMAGE = re.compile(
     r"^!\[(?P<caption>.*)\]\((?P<target>[^)\s]+)\)\{(?P<attrs>[^{}]*#(?P<label>fig-[\w-]+)[^{}]*)\}\s*$"
@@ -30,6 +31,9 @@ _IMAGE = re.compile(
 _TABLE_CAPTION = re.compile(r"^(?P<colon>:\s+)(?P<caption>.*?)\s*\{(?P<attrs>[^{}]*#(?P<label>tbl-[\w-]+)[^{}]*)\}\s*$")
 _ESCAPED = re.compile(r"\{\{\{<(.*?)>\}\}\}")
 _FLOAT_DIV = re.compile(r"^(?P<colons>:{3,})\s*\{[^{}]*#(?P<label>(?:fig|tbl)-[\w-]+)[^{}]*\}\s*$")
+_CALLOUT = re.compile(
+    r"^(?P<open>:{3,}\s*\{[^{}]*\.callout-[^{}]*?)\s*title=\"(?P<title>[^\"]*)\"(?P<close>[^{}]*\})\s*$"
+)
 _ALT = re.compile(r'fig-alt="((?:[^"\\]|\\.)*)"')
 _DIV = re.compile(r"^(:{3,})\s*(.*?)\s*$")
 _PAGES = {".qmd", ".md", ".ipynb"}
@@ -69,6 +73,12 @@ def page_text(page: Page, relative: PurePosixPath, source: Path, staging: Path, 
             lines.append(line)
         elif embed := _EMBED.match(line):
             lines += _embed(embed, page, page.first_line + index, relative, source, staging)
+        elif included := _INCLUDE.match(line):
+            _included(included[1], page, page.first_line + index, relative, source)
+            lines.append(line)
+        elif (callout := _CALLOUT.match(line)) and re.search(r"[*_`\[]", callout["title"]):
+            # the fallback shows a title attribute as it stands, and a first heading as Markdown
+            lines += [callout["open"] + callout["close"], f"## {callout['title']} {{.unnumbered}}", ""]
         elif image := _IMAGE.match(line):
             lines += _image(image)
         elif (opened := _FLOAT_DIV.match(line)) and (end := _div_end(body, index)):
@@ -158,6 +168,12 @@ def _embed(
     except cells.NoSuchCell as error:
         raise BadFile(page.path, str(error), line=line) from error
     return lines
+
+
+def _included(target: str, page: Page, line: int, relative: PurePosixPath, source: Path) -> None:
+    path = PurePosixPath(os.path.normpath(target[1:] if target.startswith("/") else relative.parent / target))
+    if not (source / path).is_file():
+        raise BadFile(page.path, f"includes {target}, which does not exist", line=line)
 
 
 def _image(found: re.Match[str]) -> list[str]:

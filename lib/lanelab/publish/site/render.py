@@ -113,7 +113,7 @@ def _fallback(folders: SiteFolders, name: str, published: list[str], url: str | 
 
     preprocess.stage(folders.source, folders.staging, published)
     config = folders.staging / "_quarto.yml"
-    config.write_text(_fallback_config(config, name, url), encoding="utf-8")
+    config.write_text(_fallback_config(folders.project(), name, url), encoding="utf-8")
     heard = io.StringIO()
     try:
         with redirect_stdout(heard), redirect_stderr(heard):
@@ -128,8 +128,7 @@ def _fallback(folders: SiteFolders, name: str, published: list[str], url: str | 
     return Rendering(name, [text for text in site.warnings if not _QUARTO_ONLY.search(text)])
 
 
-def _fallback_config(path: Path, renderer: str, url: str | None) -> str:
-    config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+def _fallback_config(config: dict[str, Any], renderer: str, url: str | None) -> str:
     config["project"] = {**config["project"], "output-dir": "_site"}
     config["project"].pop("render", None)
     website = config["website"]
@@ -138,7 +137,7 @@ def _fallback_config(path: Path, renderer: str, url: str | None) -> str:
     website["page-footer"] = json.loads(footer.replace(json.dumps(_RENDERED_BY)[1:-1], json.dumps(by)[1:-1]))
     there = _at_address(url)
     website.update(there["website"])
-    page = {**config["format"]["html"], **there.get("format", {}).get("html", {})}
+    page = {**(config["format"].get("html") or {}), **there.get("format", {}).get("html", {})}
     config["format"]["html"] = page
     # one stylesheet of ours gives both schemes their colours on top of plain Bootstrap
     page["theme"] = {"light": "default", "dark": "default"}
