@@ -142,9 +142,8 @@ def test_figures_follow_the_scheme(browser, site, served):
     browser.execute_script("localStorage.clear()")
     opened(browser, f"{served}/{pages[0]}", scheme="light")
     light = shade_of_first_figure(browser)
-    browser.execute_script("window.scrollTo(0, 0)")
-    time.sleep(0.3)
-    browser.find_element("css selector", ".quarto-color-scheme-toggle").click()
+    # the header may have rolled out of sight with the page
+    browser.execute_script("document.querySelector('.quarto-color-scheme-toggle').click()")
     time.sleep(0.3)
     dark = shade_of_first_figure(browser)
     browser.execute_script("localStorage.clear()")

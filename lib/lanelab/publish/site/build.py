@@ -69,12 +69,14 @@ def build(
     executed = notebooks.execute_all(jobs, lab, folders.cache, say, workers)
     sweep(folders, {job.target for job in jobs})
     includes.write(folders, config, published, skipped)
+    days = {name: found[-1] for name in published if (found := campaign_dates(folders, name))}
+    for name, day in days.items():
+        includes.write_day(folders, name, day)
     say("rendering pages")
     rendering = render.render(folders, published, renderer=renderer, url=address)
-    days = [day for name in published for day in campaign_dates(folders, name)]
     if address and days:
-        feed.write(folders, published, address)
-        feed.settle_sitemap(folders, max(days))
+        feed.write(folders, days, address)
+        feed.settle_sitemap(folders, max(days.values()))
     built = Built(
         path=str(folders.built / "index.html"),
         renderer=rendering.renderer,

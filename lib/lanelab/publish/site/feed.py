@@ -14,15 +14,15 @@ from lanelab.publish.site.config import SiteFolders
 from lanelab.publish.site.source import read_page
 
 
-def write(folders: SiteFolders, published: list[str], url: str) -> None:
-    """Write the feed of the published posts, parents before companions."""
+def write(folders: SiteFolders, days: dict[str, str], url: str) -> None:
+    """Write the feed of the published posts; `days` has each campaign's newest receipt."""
     config = folders.project()["website"]
     items = []
-    for name in published:
+    for name, day in days.items():
         for stem in ("index", "companion"):
             path = folders.source / "posts" / name / f"{stem}.qmd"
             if path.is_file() and not (page := read_page(path)).draft:
-                items.append(_item(f"{url}/posts/{name}/{stem}.html", page.front))
+                items.append(_item(f"{url}/posts/{name}/{stem}.html", page.front, day))
     title, about = escape(str(config.get("title", "Lane Lab"))), escape(str(config.get("description", "")))
     text = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom">\n<channel>\n'
@@ -42,12 +42,9 @@ def settle_sitemap(folders: SiteFolders, day: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _item(link: str, front: dict[str, object]) -> str:
-    day = front.get("date")
-    date = ""
-    if day:
-        moment = datetime.fromisoformat(str(day)).replace(tzinfo=UTC)
-        date = f"<pubDate>{format_datetime(moment)}</pubDate>\n"
+def _item(link: str, front: dict[str, object], newest: str) -> str:
+    moment = datetime.fromisoformat(str(front.get("date") or newest)).replace(tzinfo=UTC)
+    date = f"<pubDate>{format_datetime(moment)}</pubDate>\n"
     about = " ".join(str(front.get("description") or "").split())
     return (
         f"<item>\n<title>{escape(str(front.get('title', link)))}</title>\n<link>{escape(link)}</link>\n"

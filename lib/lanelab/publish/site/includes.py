@@ -1,8 +1,9 @@
-"""The entries of the site's index: each campaign with its answer in one line, made from the posts."""
+"""What pages take in and nobody types: the entries of the index, and the day of a campaign's posts."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from lanelab import campaign as campaigns
 from lanelab.publish.generated import put
@@ -11,11 +12,24 @@ from lanelab.publish.site.source import read_page
 
 NAME = "_campaigns.md"
 _HEAD = "<!-- Made by `lanelab site build` from site.yaml and the posts; not edited by hand. -->\n\n"
+_DAY_HEAD = "# Made by `lanelab site build`: the day of the newest receipt."
 
 
 def write(folders: SiteFolders, config: SiteConfig, published: list[str], skipped: dict[str, str]) -> None:
     """Write what `index.qmd` includes."""
     put(folders.source / NAME, _HEAD + index(folders, config, published, skipped))
+
+
+def write_day(folders: SiteFolders, name: str, day: str) -> None:
+    """Date the posts of a campaign by its newest receipt, unless their folder has metadata of its own."""
+    path = folders.source / "posts" / name / "_metadata.yml"
+    if not path.is_file() or made(path):
+        put(path, f"{_DAY_HEAD}\ndate: {day}\n")
+
+
+def made(path: Path) -> bool:
+    """Whether a folder's metadata was written here."""
+    return path.read_text(encoding="utf-8").startswith(_DAY_HEAD)
 
 
 def index(folders: SiteFolders, config: SiteConfig, published: list[str], skipped: dict[str, str]) -> str:

@@ -76,15 +76,20 @@ def campaign_files(campaign_dir: Path) -> list[Path]:
 
 
 @cache
-def code_digest() -> str:
-    """Hex digest of the code and libraries that publish, as this process found them."""
+def code_digest(whole: bool = False) -> str:
+    """Hex digest of the code and libraries that decide what a notebook shows, as this process found them.
+
+    With `whole` also of the code that renders pages, which no notebook depends on.
+    """
     package = Path(lanelab.__file__).parent
     files = [path for room in RENDERING_ROOMS for path in (package / room).rglob("*.py")]
     files += [package / name for name in RENDERING_FILES if (package / name).is_file()]
+    site = Path(__file__).parent
+    kept = [path for path in files if whole or path.parent != site or path.name in ("cells.py", "notebooks.py")]
     digest = hashlib.sha256(platform.python_version().encode())
     for name in RENDERING_LIBRARIES:
         digest.update(f"{name} {version(name)}\n".encode())
-    for path in sorted(files):
+    for path in sorted(kept):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

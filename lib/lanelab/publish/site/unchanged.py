@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lanelab.publish.generated import put
+from lanelab.publish.site import includes
 from lanelab.publish.site.config import SiteFolders
 from lanelab.publish.site.notebooks import campaign_files, code_digest
 
@@ -28,7 +29,7 @@ def build_key(folders: SiteFolders, campaigns: Iterable[str], renderer: str, url
     files += sorted(path for name in ("machines", "models") for path in (folders.lab / "data" / name).rglob("*.yaml"))
     for name in campaigns:
         files += campaign_files(folders.campaign(name))
-    digest = hashlib.sha256(json.dumps([code_digest(), renderer, url]).encode())
+    digest = hashlib.sha256(json.dumps([code_digest(whole=True), renderer, url]).encode())
     _feed(digest, files, folders.lab)
     return digest.hexdigest()
 
@@ -61,6 +62,8 @@ def note(folders: SiteFolders, key: str, about: dict[str, Any]) -> None:
 
 def _made(path: Path, folders: SiteFolders) -> bool:
     parts = path.relative_to(folders.source).parts
+    if parts[-1] == "_metadata.yml":
+        return includes.made(path)
     return parts[0] in _MADE or parts[-1] in _MADE_FILES or parts[:2] == ("posts", "here")
 
 
