@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from typing import Any
 
 from nbclient.exceptions import DeadKernelError
@@ -13,16 +15,22 @@ from lanelab.run.streams import CellStreams
 
 ALIVE_EVERY_S = 0.2
 DRAIN_S = 0.5  # what a dying cell printed may still be on the wire
+RELAY_EVERY_S = 1.0  # a cell that floods stderr is not a progress line each
 
 
 class Client(PapermillNotebookClient):  # type: ignore[misc]
-    """Executes cells; `streams` holds what they print, `left_early` whether a cell called exit()."""
+    """Executes cells; `streams` holds what they print, `left_early` whether a cell called exit().
+
+    `relay` gets the last line that a running cell wrote to stderr, at most one a second: its progress.
+    """
 
     clear_before_next_output: bool
 
-    def __init__(self, nb_man: Any, streams: CellStreams, **settings: Any) -> None:
+    def __init__(self, nb_man: Any, streams: CellStreams, relay: Callable[[str], None], **settings: Any) -> None:
         super().__init__(nb_man, raise_on_iopub_timeout=False, iopub_timeout=30, **settings)
         self.streams = streams
+        self._relay = relay
+        self._relayed_at = 0.0
         self.left_early = False
         self.on_cell_executed = self._look_for_exit
 
@@ -42,6 +50,7 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]
             self.clear_before_next_output = False
             self.streams.forget()
         if msg["msg_type"] == "stream":
+            self._tell(msg["content"]["name"], msg["content"]["text"])
             fresh = self.streams.add(msg["content"]["name"], msg["content"]["text"])
             if fresh is not None:
                 outs.append(fresh)
@@ -49,6 +58,12 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]
         if msg["msg_type"] != "error" and not self.streams.interrupted(len(outs)):
             return None
         return super().output(outs, msg, display_id, cell_index)
+
+    def _tell(self, name: str, text: str) -> None:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if name == "stderr" and lines and time.monotonic() - self._relayed_at >= RELAY_EVERY_S:
+            self._relayed_at = time.monotonic()
+            self._relay("".join(char for char in lines[-1][:160] if char.isprintable()))
 
     def clear_output(self, outs: list[NotebookNode], msg: dict[str, Any], cell_index: int) -> None:
         """Forget the text with the outputs."""

@@ -70,6 +70,7 @@ class Session:
         client = self._client = Client(
             nb_man,
             self.streams,
+            lambda line: self.say(f"    {line}"),
             kernel_name=kernel_name,
             startup_timeout=int(self.limits.start_s) + 5,
             log_output=False,
