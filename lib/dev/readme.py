@@ -89,7 +89,9 @@ def expanded(text: str) -> str:
     blocks = {"tree": tree_lines, "targets": targets, "commands": commands}
     for name, make in blocks.items():
         body = "```text\n" + "\n".join(line.rstrip() for line in make()) + "\n```"
-        text = re.sub(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", lambda m, b=body: m[1] + b + m[2], text, flags=re.S)
+        text = re.sub(
+            rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", lambda m, b=body: m[1] + b + m[2], text, flags=re.S
+        )
     cache: dict[str, dict[str, facts.Fact]] = {}
 
     def fact(match: re.Match[str]) -> str:
