@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lanelab.errors import BadFile, LabError, NotFound
+from lanelab.errors import BadFile, LabError, NoSpace, NotFound
 from lanelab.publish.site import render
 from lanelab.publish.site.build import build
 from lanelab.publish.site.config import SiteFolders
@@ -123,6 +124,44 @@ def test_embed_of_nothing_names_page_line_and_cells(demo_lab):
     demo_lab.edit(demo_lab.post(), "04-decode.ipynb#tbl-knee", "04-decode.ipynb#tbl-kne")
     line = demo_lab.line_of(demo_lab.post(), "#tbl-kne ")
     with pytest.raises(BadFile, match=rf"index.qmd:{line}: .*tbl-kne.*tbl-knee"):
+        build(demo_lab.root, renderer="fallback")
+
+
+def test_full_disk_is_one_line_and_the_site_stays(demo_lab, monkeypatch):
+    before = tree(demo_lab.folders.built)
+
+    def full(*args, **given):
+        raise OSError(errno.ENOSPC, "No space left on device", "site/.fallback/x")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(NoSpace, match="No space left"):
+        build(demo_lab.root, renderer="fallback", force=True)
+    assert tree(demo_lab.folders.built) == before
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"cells": 1, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}'])
+def test_broken_notebook_is_named(demo_lab, text):
+    (demo_lab.root / "notebooks" / "04-decode.ipynb").write_text(text)
+    with pytest.raises(BadFile, match=r"04-decode\.ipynb"):
+        build(demo_lab.root, renderer="fallback")
+
+
+def test_notebook_without_a_parameters_cell_cannot_be_told_not_to_measure(demo_lab):
+    demo_lab.edit(demo_lab.root / "notebooks" / "04-decode.ipynb", '"parameters"\n', '"other"\n')
+    with pytest.raises(LabError, match="no cell tagged 'parameters'"):
+        build(demo_lab.root, renderer="fallback")
+
+
+def test_step_without_a_notebook(demo_lab):
+    demo_lab.edit(demo_lab.folders.campaign("demo") / "campaign.yaml", "step: 04-decode", "step: 04-decod")
+    with pytest.raises(NotFound, match="did you mean '04-decode'"):
+        build(demo_lab.root, renderer="fallback")
+
+
+@pytest.mark.parametrize("text", ["project: [", "project: 1\n", "[]\n"])
+def test_broken_project_file_is_named(demo_lab, text):
+    (demo_lab.root / "site" / "_quarto.yml").write_text(text)
+    with pytest.raises(BadFile, match=r"_quarto\.yml"):
         build(demo_lab.root, renderer="fallback")
 
 

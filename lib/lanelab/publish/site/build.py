@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from lanelab import campaign as campaigns
+from lanelab.errors import NoSpace
 from lanelab.publish.ledger import BrokenReceipt
 from lanelab.publish.site import feed, here, includes, notebooks, render, unchanged
 from lanelab.publish.site.config import SiteConfig, SiteFolders, measured
 from lanelab.receipts import Store, read_receipt
 from lanelab.receipts import verify as verification
+
+_REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG}
 
 
 @dataclass
@@ -47,8 +51,19 @@ def build(
 ) -> Built:
     """Build the whole site of a lab, unless the one that stands was built from the same (and no `force`).
 
-    Raises what stops it: a broken receipt, a fact, a notebook, a page.
+    Raises what stops it: a broken receipt, a fact, a notebook, a page, a full disk.
     """
+    try:
+        return _build(lab, renderer, url, workers, force, say)
+    except OSError as error:
+        if error.errno in _REFUSED:
+            raise NoSpace(error.filename or lab / "site", error.strerror or str(error)) from error
+        raise
+
+
+def _build(
+    lab: Path, renderer: str | None, url: str | None, workers: int, force: bool, say: Callable[[str], None]
+) -> Built:
     began = time.monotonic()
     folders = SiteFolders(lab)
     config = folders.config()

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import lanelab
-from lanelab.errors import LabError
+from lanelab.errors import BadFile, LabError, NotFound
 from lanelab.publish.site.cells import IMAGES, MIME_ORDER, options_of, text_of
 from lanelab.receipts.files import write_atomic
 
@@ -128,10 +128,15 @@ def _place(kept: Path, target: Path) -> None:
 def execute(job: Job, lab: Path) -> bytes:
     """Execute one notebook with `measure=False`; returns its normalised bytes. Raises `NotebookFailed`."""
     import nbformat
+    from jupyter_client.kernelspec import NoSuchKernel
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    notebook = nbformat.read(str(job.source), as_version=4)
+    try:
+        notebook = nbformat.read(str(job.source), as_version=4)
+        nbformat.validate(notebook)
+    except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
+        raise BadFile(job.source, f"is no notebook: {str(error).splitlines()[0][:120]}") from error
     _inject(notebook, job)
     with tempfile.TemporaryDirectory(prefix="lanelab-publish-") as folder:
         client = NotebookClient(
@@ -148,6 +153,8 @@ def execute(job: Job, lab: Path) -> bytes:
             raise _failed(job, notebook, f"a cell took over {CELL_TIMEOUT_S} s") from error
         except DeadKernelError as error:
             raise _failed(job, notebook, "the kernel died") from error
+        except NoSuchKernel as error:
+            raise _failed(job, notebook, "no python3 kernel is installed; `make setup` installs it") from error
     return normalised(notebook, job, lab)
 
 
@@ -290,7 +297,10 @@ def jobs_of(lab: Path, campaign: str, notebooks_out: Path) -> list[Job]:
     jobs: dict[str, Job] = {}
     for step in plan.steps:
         source = lab / "notebooks" / f"{step.step}.ipynb"
-        if step.step not in jobs and source.is_file():
+        if not source.is_file():
+            names = (path.stem for path in source.parent.glob("*.ipynb"))
+            raise NotFound(f"notebook of campaign {campaign!r}", step.step, names, hint="steps stand in campaign.yaml")
+        if step.step not in jobs:
             jobs[step.step] = Job(
                 source=source,
                 campaign=campaign,
