@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,12 @@ def _build(
         return Built(
             **{**about, "path": str(folders.built / "index.html")}, executed=0, seconds=seconds, unchanged=True
         )
-    write_data(folders, published)
     jobs = [job for name in published for job in notebooks.jobs_of(lab, name, folders.notebooks)]
-    executed = notebooks.execute_all(jobs, lab, folders.cache, say, workers)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        # kernels are processes of their own: they work while facts and receipts are written here
+        executing = beside.submit(notebooks.execute_all, jobs, lab, folders.cache, say, workers)
+        write_data(folders, published)
+        executed = executing.result()
     sweep(folders, {job.target for job in jobs})
     includes.write(folders, config, published, skipped)
     days = {name: found[-1] for name in published if (found := campaign_dates(folders, name))}

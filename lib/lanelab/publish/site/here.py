@@ -31,6 +31,8 @@ def retold(text: str, title: str) -> str:
     text = re.sub(rf"(\{{\{{<\s*var\s+){MODEL}\.", rf"\g<1>{HERE}.", text)
     text = re.sub(rf"(?<=[/(]){MODEL}(?=/)", HERE, text)
     text = re.sub(r"^title:.*$", f'title: "{title}"', text, count=1, flags=re.M)
+    about = "The plan of the reference campaign, run on this machine."
+    text = re.sub(r"^description:.*$", f'description: "{about}"', text, count=1, flags=re.M)
     text = re.sub(r"^date:.*\n", "", text, count=1, flags=re.M)
     head, fence, body = text.partition("\n---\n")
     return f"{head}{fence}\n{MADE}\n{body}" if fence else text
