@@ -67,9 +67,7 @@ def draw(shown: Rows) -> Any:
         axis.set_yticks(range(len(shown)), [row["series"] for row in shown])
         axis.set_xlim(0, max(row["decode_tok_s"] for row in shown) * 1.36)
         axis.grid(axis="y", visible=False)
-        axis.set_xlabel(
-            f"decode, tok/s, at prompt size {shown[0]['size']}; % of {shown[0]['baseline']}"
-        )
+        axis.set_xlabel(f"decode, tok/s, at prompt size {shown[0]['size']}; % of {shown[0]['baseline']}")
         return made
 
 
