@@ -49,16 +49,16 @@ def first_sentence(path: Path) -> str:
 def tree_lines() -> Iterator[str]:
     """One line a file or folder."""
     for name, says in TREE.items():
-        yield f"{name + '/':<28}{says}"
+        yield f"{name + '/':<29}{says}"
         if name == "notebooks":
             for path in sorted((ROOT / name).glob("*.ipynb")):
-                yield f"  {path.name:<26}{first_sentence(path)}"
+                yield f"  {path.name:<27}{first_sentence(path)}"
         if name == "lib/lanelab":
             for path in sorted((ROOT / name).iterdir()):
                 if path.suffix == ".py" and path.stem != "__init__":
-                    yield f"  {path.name:<26}{first_sentence(path)}"
+                    yield f"  {path.name:<27}{first_sentence(path)}"
                 elif (path / "__init__.py").exists():
-                    yield f"  {path.name + '/':<26}{first_sentence(path / '__init__.py')}"
+                    yield f"  {path.name + '/':<27}{first_sentence(path / '__init__.py')}"
 
 
 def targets() -> Iterator[str]:
@@ -78,20 +78,22 @@ def commands() -> Iterator[str]:
                 if child is not None:
                     yield from walk(f"{name} {part}".strip(), child)
         else:
-            yield getattr(found, "example", name), found.get_short_help_str(100)
+            yield getattr(found, "example", name), found.get_short_help_str(120)
 
     for example, says in walk("", cli):
-        yield f"{example:<58}# {says}"
+        yield f"# {says}"
+        yield example
 
 
 def expanded(text: str) -> str:
     """README's text with every generated part made anew."""
     blocks = {"tree": tree_lines, "targets": targets, "commands": commands}
     for name, make in blocks.items():
-        body = "```text\n" + "\n".join(line.rstrip() for line in make()) + "\n```"
-        text = re.sub(
-            rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", lambda m, b=body: m[1] + b + m[2], text, flags=re.S
+        body = (
+            ("```sh\n" if name == "commands" else "```text\n") + "\n".join(line.rstrip() for line in make()) + "\n```"
         )
+        block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
+        text = block.sub(lambda found, body=body: f"{found[1]}{body}\n{found[2]}", text)
     cache: dict[str, dict[str, facts.Fact]] = {}
 
     def fact(match: re.Match[str]) -> str:

@@ -28,8 +28,11 @@ def query(sql: str, campaigns: tuple[str, ...], current_run: str | None, all_vis
 @command("verify", "lanelab verify mini")
 @click.argument("campaign", required=False)
 def verify(campaign: str | None) -> Answer:
-    """Check every byte of the receipts: digests, schemas, rows, runs, provenance."""
+    """Check every byte of the receipts, and the rest: digests, schemas, rows, runs, facts, claims, provenance."""
+    from lanelab.publish import verifying
     from lanelab.receipts import verify as check
+
+    check.also("facts", verifying.problems)
 
     folders = [campaign_dir(campaign)] if campaign else all_campaign_dirs()
     report = check.campaigns(folders)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanelab.publish import style
+from lanelab.publish.again import again
 from lanelab.publish.exhibit import Figure, Table
 from lanelab.publish.markdown_table import common_note, pipe_table
 from lanelab.publish.reader import Reader
@@ -38,7 +39,7 @@ def figure(made: Figure, reader: Reader, *, lane: str | None, site: bool) -> lis
     about = {"exhibit": f"figure {made.name}", "alt": alt}
     return [
         Shown({"image/svg+xml": svg, "text/plain": alt}, {**about, "image/svg+xml": {"alt": alt}}),
-        data_line(made, rows, reader.campaign, lane=lane, site=site),
+        data_line(made, rows, reader, lane=lane, site=site),
     ]
 
 
@@ -51,31 +52,18 @@ def table(made: Table, reader: Reader, *, lane: str | None, site: bool) -> list[
     note = " ".join(part for part in (common_note(made, rows), made.note(rows)) if part)
     return [
         _markdown(text, f"table {made.name}"),
-        data_line(made, rows, reader.campaign, lane=lane, site=site, note=note),
+        data_line(made, rows, reader, lane=lane, site=site, note=note),
     ]
 
 
 def data_line(
-    made: Figure | Table, rows: Rows, campaign: str, *, lane: str | None, site: bool, note: str = ""
+    made: Figure | Table, rows: Rows, reader: Reader, *, lane: str | None, site: bool, note: str = ""
 ) -> Shown:
     """What holds for all rows, links to CSV and JSON (on the site) and the command that measures them again."""
-    stem = f"{DATA}/{campaign}/{'fig' if isinstance(made, Figure) else 'tbl'}-{made.name}"
+    stem = f"{DATA}/{reader.campaign}/{'fig' if isinstance(made, Figure) else 'tbl'}-{made.name}"
     links = f"Data: [CSV]({stem}.csv), [JSON]({stem}.json)." if site else ""
-    text = " ".join(part for part in (note, links, again(made, rows, campaign, lane)) if part)
+    text = " ".join(part for part in (note, links, again(made, rows, reader, lane)) if part)
     return _markdown(f"::: {{.data-links}}\n{text}\n:::" if site else text, f"data {made.name}")
-
-
-def again(made: Figure | Table, rows: Rows, campaign: str, lane: str | None) -> str:
-    """How to get the rows again: the workload's command, or the query where there is no workload.
-
-    What others published was measured on a lane that is not here, so the command is for the reader's own.
-    """
-    if made.rerun and any(str(row.get("origin", "")).startswith("published") for row in rows):
-        return f"Measure the same on a lane of yours: `{made.rerun.format(lane='LANE')}`"
-    if made.rerun:
-        return f"Measure it again: `{made.rerun.format(lane=lane or 'LANE')}`"
-    query = f"SELECT * FROM {made.view} WHERE campaign = '{campaign}'"  # noqa: S608 (text to copy, run by nobody here)
-    return f'Read it from the receipts: `lanelab query "{query}"`'
 
 
 def sentence(text: str) -> Shown:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from lanelab.publish import data_links, exhibit, shown, style
+from lanelab.cli.plan import plan as plan_cli
+from lanelab.publish import again, data_links, exhibit, shown, style
 from lanelab.publish.reader import Reader
 
 
@@ -165,8 +167,30 @@ def test_every_table_copes_with_an_empty_campaign(bench) -> None:
 def test_data_line_has_links_and_the_command(loaded) -> None:
     made = exhibit.figure_named("knee")
     text = shown.figure(made, Reader(loaded.dir), lane="mini", site=True)[1].data["text/markdown"]
-    assert "[CSV](/data/trial/fig-knee.csv)" in text and "`lanelab measure knee --lane mini`" in text
+    assert "[CSV](/data/trial/fig-knee.csv)" in text and "`lanelab measure knee --lane mini --campaign trial`" in text
     assert "CSV" not in shown.figure(made, Reader(loaded.dir), lane="mini", site=False)[1].data["text/markdown"]
+
+
+def test_the_command_of_a_plan_is_the_plan_itself(loaded) -> None:
+    """Two ways to one plan: the printed command, parsed by the command line, asks for what the receipt holds."""
+    about = {
+        "model": "mimo-v2.6-pro", "machine": "gb300",
+        "parameters": {"context": 262144, "coverage": 0.618, "hot_gib": 152.8, "dtypes": [["o_proj", "fp8"]], "depth": None},
+    }  # fmt: skip
+    words = shlex.split(again.plan_command(about))
+    assert words[:2] == ["lanelab", "plan"]
+    read = plan_cli.make_context("plan", words[2:]).params
+    asked = (read["model"], read["machine_name"], read["context"], read["coverage"], read["hot_gib"])
+    assert asked == ("mimo-v2.6-pro", "gb300", 262144, 0.618, 152.8)
+    assert "o_proj=fp8" in str(read)
+
+
+def test_rows_of_a_run_are_measured_again_by_their_step() -> None:
+    reader = Reader(Path(__file__).resolve().parents[3] / "data" / "campaigns" / "mini")
+    made = exhibit.figure_named("knee")
+    assert again.again(made, made.rows(reader), reader, "mini").endswith(
+        "`lanelab campaign run mini --rerun 04-decode`"
+    )
 
 
 def test_data_files_hold_what_is_drawn(loaded, tmp_path: Path) -> None:

@@ -58,9 +58,27 @@ def draw(shown: Rows) -> Any:
                     "the plan", (planned, 0), xytext=(-5 if left else 5, 6), textcoords="offset points", fontsize=10,
                     ha="right" if left else "left",
                 )  # fmt: skip
+        if known_coverage(shown[0]):
+            first = next(row for row in shown if row.get("ceiling_tok_s") is not None)
+            axes[1].annotate(
+                "routing taken as uniform", (first["hot_gib"], first["ceiling_tok_s"]), xytext=(2, -14),
+                textcoords="offset points", fontsize=10, va="top",
+            )  # fmt: skip
+            axes[1].annotate(
+                "with the plan's coverage", (shown[0]["planned_hot_gib"], shown[0]["planned_ceiling_tok_s"]),
+                xytext=(-8, 0), textcoords="offset points", fontsize=10, ha="right", va="center",
+            )  # fmt: skip
         axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(float(value))))
         axes[1].set_xlabel("hot experts, GiB of weights in HBM")
         return made
+
+
+def known_coverage(row: dict[str, Any]) -> bool:
+    """Whether the plan's coverage is another than uniform routing would give, so that it leaves the line."""
+    if None in (row["planned_ceiling_tok_s"], row["planned_coverage"]) or not row["planned_cells"]:
+        return False
+    uniform = (row["planned_hot_cells"] or 0) / row["planned_cells"]
+    return bool(abs(row["planned_coverage"] - uniform) > 1e-6)
 
 
 def alt(shown: Rows) -> str:
@@ -76,13 +94,11 @@ def alt(shown: Rows) -> str:
             f" while the decode ceiling rises from {number_text(first['ceiling_tok_s'], 1)} to "
             f"{number_text(last['ceiling_tok_s'], 1)} tok/s"
         )
-    if first["planned_ceiling_tok_s"] is not None and first["planned_coverage"] is not None and first["planned_cells"]:
-        uniform = (first["planned_hot_cells"] or 0) / first["planned_cells"]
-        if abs(first["planned_coverage"] - uniform) > 1e-6:
-            text += (
-                f" under uniform routing; at the plan's coverage of {number_text(first['planned_coverage'], 3)} it is "
-                f"{number_text(first['planned_ceiling_tok_s'], 1)} tok/s"
-            )
+    if known_coverage(first):
+        text += (
+            f" under uniform routing; at the plan's coverage of {number_text(first['planned_coverage'], 3)} it is "
+            f"{number_text(first['planned_ceiling_tok_s'], 1)} tok/s"
+        )
     return f"{text} (predicted{emulated})."
 
 
