@@ -118,3 +118,13 @@ def load(name: str) -> Campaign:
     if found.name != name:
         raise BadFile(path, f"name {found.name!r} is not the folder's, {name!r}", field="name")
     return found
+
+
+def planned(name: str) -> Campaign | None:
+    """The campaign of that name; None for `here` before it has a plan. Raises `NotFound`, `BadFile`."""
+    try:
+        return load(name)
+    except NotFound:
+        if name == HERE:
+            return None
+        raise

@@ -65,7 +65,7 @@ def run(
     chosen = WORKLOADS[workload]
     resolved = chosen.resolve(preset, parameters)
     endpoint = lanes.resolve(lane)
-    plan = _plan(campaign)
+    plan = campaigns.planned(campaign)
     key = measure_key(
         workload=workload,
         version=chosen.version,
@@ -230,16 +230,6 @@ def labels(evidence: list[Row], emulated: str | None, rows_kept: int) -> Labels:
     if rows_kept:
         said["rows_from_an_earlier_run"] = rows_kept
     return Labels(state=state, evidence=said, emulated=emulated)
-
-
-def _plan(name: str) -> campaigns.Campaign | None:
-    """The campaign's plan; None for `here` before it has one."""
-    try:
-        return campaigns.load(name)
-    except NotFound:
-        if name == campaigns.HERE:
-            return None
-        raise
 
 
 def _smallest(resolved: dict[str, Any]) -> int:

@@ -59,16 +59,6 @@ def measured(
     return found
 
 
-def plan_of(name: str) -> campaigns.Campaign | None:
-    """The campaign of that name; None for `here` before it has a plan. Raises `NotFound`, `BadFile`."""
-    try:
-        return campaigns.load(name)
-    except NotFound:
-        if name == campaigns.HERE:
-            return None
-        raise
-
-
 def recipe_digest(lane: str | None) -> str | None:
     """The digest of the recipe in the lane's file; None for a URL. Raises `UnknownLane`, `BadFile`."""
     if lane is None:

@@ -158,7 +158,7 @@ def prepare(order: Order) -> Prepared:
     said = effective.get("campaign") if source.of_lab else None
     name = order.campaign or (said if isinstance(said, str) else campaigns.HERE)
     campaign_dir = campaigns.folder(name)
-    campaign_plan = plan.plan_of(name) if order.campaign or source.of_lab else None
+    campaign_plan = campaigns.planned(name) if order.campaign or source.of_lab else None
     planned = (
         next((item.parameters for item in campaign_plan.steps if item.step == source.step), {}) if campaign_plan else {}
     )
