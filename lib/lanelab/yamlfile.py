@@ -19,6 +19,7 @@ def load_yaml(path: Path) -> Any:
     """The file's plain values (safe loader, no repeated keys). Raises `BadFile`."""
     try:
         text = path.read_text(encoding="utf-8")
+        _refuse_aliases(path, text)
         node = yaml.compose(text, Loader=LOADER)
         _refuse_repeats(path, node)
         return yaml.load(text, Loader=LOADER)  # noqa: S506 - a safe loader
@@ -30,6 +31,8 @@ def load_yaml(path: Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or str(error)
         raise BadFile(path, f"is not YAML: {why}", line=mark.line + 1 if mark else None) from error
+    except (ValueError, RecursionError) as error:  # a date that no calendar has, a thousand nested brackets
+        raise BadFile(path, f"is not YAML of ours: {error}") from error
 
 
 def read_yaml(path: Path, model: type[Model]) -> Model:
@@ -47,6 +50,13 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
             valid = f" (valid: {', '.join(sorted(model.model_fields))})" if len(first["loc"]) == 1 else ""
         line = _line_of(path, first["loc"])
         raise BadFile(path, f"{first['msg']}{valid}", line=line, field=field) from error
+
+
+def _refuse_aliases(path: Path, text: str) -> None:
+    """No file of ours needs them, and a few lines of aliases can stand for more than memory holds."""
+    for event in yaml.parse(text, Loader=LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise BadFile(path, f"aliases such as *{event.anchor} are not taken", line=event.start_mark.line + 1)
 
 
 def _refuse_repeats(path: Path, node: yaml.Node | None) -> None:
