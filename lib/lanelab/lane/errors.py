@@ -41,6 +41,8 @@ class NotOurs(LabError):
 class BadUrl(LabError):
     """Not the URL of an HTTP endpoint. Data: `url`."""
 
+    exit_code = 2
+
 
 class MissingKey(LabError):
     """The environment variable that holds the lane's API key is not set. Data: `lane`, `variable`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+import httpx
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lanelab import paths
@@ -112,9 +113,11 @@ def base_url(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         port_is_valid = parts.port is None or 0 < parts.port < 65536
-    except ValueError as error:
+        httpx.URL(url.strip())
+    except (ValueError, httpx.InvalidURL) as error:
         raise BadUrl(f"{url!r} is no URL: {error} (valid: http://HOST:PORT or https://HOST/v1)", url=url) from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_valid or parts.query:
+    named = bool(parts.hostname) and not re.search(r"[\s%<>\\]", parts.netloc)
+    if parts.scheme not in ("http", "https") or not named or not port_is_valid or parts.query:
         raise BadUrl(f"{url!r} is no URL of a server (valid: http://HOST:PORT or https://HOST/v1)", url=url)
     if parts.username or parts.password:
         raise BadUrl("a key does not belong in a URL: put it in an environment variable and name that in api_key_env")

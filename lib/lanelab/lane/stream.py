@@ -73,8 +73,8 @@ async def arequest(
     """One streamed request. `base_url` ends in /v1; `extra` are further fields of the body, `headers` of HTTP.
 
     A failure of the server or the connection is a result with `status` "failed", never an
-    exception. `idle_s` bounds the silence between two reads, `total_s` the last attempt as a whole
-    (error kind `timeout`). `http` shares connections between requests; by default each has its own.
+    exception. `idle_s` bounds the wait for the next event (a comment is none), `total_s` each attempt
+    as a whole (error kind `timeout`). `http` shares connections between requests; by default each has its own.
     Raises `UsageError` for a prompt that does not fit the endpoint.
     """
     body = _body(endpoint, prompt, messages, max_tokens, model, extra)
@@ -83,7 +83,7 @@ async def arequest(
     try:
         while True:
             attempt = await _attempt(
-                own, base_url.rstrip("/") + PATHS[endpoint], body, headers or {}, endpoint, total_s
+                own, base_url.rstrip("/") + PATHS[endpoint], body, headers or {}, endpoint, (idle_s, total_s)
             )
             tried.append(attempt)
             wait_s = _wait(attempt, len(tried))
@@ -160,8 +160,14 @@ def _body(
 
 
 async def _attempt(
-    http: httpx.AsyncClient, url: str, body: bytes, headers: dict[str, str], endpoint: Endpoint, total_s: float | None
+    http: httpx.AsyncClient,
+    url: str,
+    body: bytes,
+    headers: dict[str, str],
+    endpoint: Endpoint,
+    limits_s: tuple[float, float | None],
 ) -> _Attempt:
+    idle_s, total_s = limits_s
     wire = watch()
     collector = Collector(endpoint)
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **headers}
@@ -173,14 +179,14 @@ async def _attempt(
         ):
             made.http_status = response.status_code
             if response.status_code == 200:
-                made.failure = await _read_stream(response, collector, wire)
+                made.failure = await _read_stream(response, collector, wire, idle_s)
             else:
                 made.retry_after_s = _retry_after(response.headers.get("retry-after"))
                 said = await _read_some(response)
                 made.failure = Failed(f"http_{response.status_code}", _said(said))
                 made.again = response.status_code in {429, 503}
     except TimeoutError:
-        made.failure = made.failure or Failed("timeout", f"not done after {total_s} s")
+        made.failure = made.failure or Failed("timeout", f"not done after {total_s:g} s")
     except httpcore.TimeoutException as error:
         kind = "connect_failed" if isinstance(error, httpcore.ConnectTimeout) else "timeout"
         made.failure = made.failure or Failed(kind, f"no byte for too long ({type(error).__name__})")
@@ -193,21 +199,30 @@ async def _attempt(
     return made
 
 
-async def _read_stream(response: httpx.Response, collector: Collector, wire: Wire) -> Failed | None:
-    """Feed the collector until [DONE], a failure or the end of the body."""
+async def _read_stream(response: httpx.Response, collector: Collector, wire: Wire, idle_s: float) -> Failed | None:
+    """Feed the collector until [DONE], a failure, the end of the body or `idle_s` without an event."""
+    loop = asyncio.get_running_loop()
     parser = sse.Parser()
     start = wire.sent_at or 0.0
     raw = bytearray()
     last = start
     try:
-        async for chunk in response.aiter_bytes():
-            last = wire.read_at or clock()
-            if not parser.lines and len(raw) < _BODY_LIMIT:
-                raw += chunk
-            for event in parser.feed(chunk):
-                collector.put(event, last - start)
-            if collector.done or collector.failure:
-                return None
+        async with asyncio.timeout(idle_s) as idle:
+            async for chunk in response.aiter_bytes():
+                last = wire.read_at or clock()
+                if not parser.lines and len(raw) < _BODY_LIMIT:
+                    raw += chunk
+                events = parser.feed(chunk)
+                for event in events:
+                    collector.put(event, last - start)
+                if collector.done or collector.failure:
+                    return None
+                if events:
+                    idle.reschedule(loop.time() + idle_s)
+    except TimeoutError:
+        if not idle.expired():
+            raise
+        return Failed("timeout", f"no event for {idle_s:g} s")
     except sse.EventTooBig as error:
         return Failed("malformed_event", str(error))
     except httpcore.RemoteProtocolError:

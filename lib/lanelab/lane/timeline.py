@@ -29,6 +29,7 @@ from lanelab.lane.sse import Event
 Status = Literal["ok", "failed", "truncated"]
 Endpoint = Literal["chat", "completions"]
 NO_WIDTH_S = 0.001
+COUNT_MAX = 10**9  # of tokens in one request; a server that says more is wrong
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,15 @@ class StreamResult:
         return value
 
 
+def need_tokens(result: StreamResult) -> StreamResult:
+    """A result that is `ok` without one event that carried tokens becomes failed, error kind `no_tokens`."""
+    if result.status == "ok" and not result.content_chunks:
+        said = f", though the server counts {result.completion_tokens}" if result.completion_tokens else ""
+        result.status, result.error_kind = "failed", "no_tokens"
+        result.error_message = f"the stream ended well and brought no token{said}"
+    return result
+
+
 class Failed(Exception):
     """The stream said something that ends the request. Data: `kind`, `message`."""
 
@@ -115,6 +125,8 @@ class Collector:
         self._first_known: int | None = None  # tokens in the first of them
         self._ids: list[int | None] = []  # token ids of each of them, where given
         self._usage_on: list[bool] = []
+        self._malformed_choice = False
+        self._bad_usage = False
 
     @property
     def finished(self) -> bool:
@@ -148,23 +160,33 @@ class Collector:
         if event.name == "error":
             raise Failed("server_error_event", message_of(value))
         if not isinstance(value, dict):
+            self._malformed_choice = True
             return
         if is_error(value):
             raise Failed("server_error_event", message_of(value))
         usage = self._take_usage(value.get("usage"))
-        choices = value.get("choices")
-        if isinstance(choices, list):
-            self._take_choices([choice for choice in choices if isinstance(choice, dict)], usage, t_s)
+        choices = self._typed(value.get("choices"), list) or []
+        self._take_choices([choice for choice in choices if self._typed(choice, dict)], usage, t_s)
+
+    def _typed(self, value: Any, wanted: type) -> Any:
+        """The value if it has that type, else None; anything but null of another type is noted."""
+        if isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
+            return value
+        self._malformed_choice = self._malformed_choice or value is not None
+        return None
 
     def _take_usage(self, usage: Any) -> int | None:
         if not isinstance(usage, dict):
+            self._bad_usage = self._bad_usage or usage is not None
             return None
-        for name in ("completion_tokens", "prompt_tokens"):
-            if (count := _count(usage.get(name))) is not None:
-                self._usage[name] = count
         details = usage.get("prompt_tokens_details")
-        if isinstance(details, dict) and (count := _count(details.get("cached_tokens"))) is not None:
-            self._usage["cached"] = count
+        given = {name: usage.get(name) for name in ("completion_tokens", "prompt_tokens")}
+        given["cached"] = details.get("cached_tokens") if isinstance(details, dict) else None
+        for name, value in given.items():
+            if (count := _count(value)) is not None:
+                self._usage[name] = count
+            elif value is not None:  # a count that cannot be: what was said before it is no better
+                self._usage[name], self._bad_usage = None, True
         self._usage_events += 1
         return _count(usage.get("completion_tokens"))
 
@@ -172,10 +194,9 @@ class Collector:
         carries = answers = False
         ids = logprobs = 0
         for choice in choices:
-            index = _count(choice.get("index")) or 0
-            part = choice.get("delta") if self.endpoint == "chat" else choice
-            part = part if isinstance(part, dict) else {}
-            content = _string(part.get("content" if self.endpoint == "chat" else "text"))
+            index = _count(self._typed(choice.get("index"), int)) or 0
+            part = self._typed(choice.get("delta") if self.endpoint == "chat" else choice, dict) or {}
+            content = self._typed(part.get("content" if self.endpoint == "chat" else "text"), str)
             reasoning = _string(part.get("reasoning_content")) or _string(part.get("reasoning"))
             called = self._tools.take(part.get("tool_calls"), keep=index == 0)
             pieces = self._texts.setdefault(index, [])
@@ -210,6 +231,9 @@ class Collector:
         elif not (self.done or self.finished):
             status, kind = "truncated", "incomplete_stream"
             message = "the body ended with neither a finish reason nor [DONE]"
+        elif self._malformed_choice and not self._times:
+            status, kind = "failed", "malformed_event"
+            message = "no token came, and choices that are not of the format did"
         made = StreamResult(
             status=status,
             endpoint=self.endpoint,
@@ -251,6 +275,8 @@ class Collector:
             "first_chunk_tokens_assumed": made.status == "ok" and assumed and self._usage_events > 0,
             "tokens_estimated": made.tokens_by == "estimated",
             "token_count_mismatch": self._mismatch(),
+            "malformed_choice": self._malformed_choice,
+            "bad_usage": self._bad_usage,
         }
         made.flags = [name for name, present in flags.items() if present]
 
@@ -389,7 +415,7 @@ def _string(value: Any) -> str:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else None
 
 
 def _length(value: Any) -> int:

@@ -22,7 +22,7 @@ import httpx
 from lanelab.errors import LabError
 from lanelab.lane import Endpoint, metrics
 from lanelab.lane.stream import arequest
-from lanelab.lane.timeline import StreamResult
+from lanelab.lane.timeline import StreamResult, need_tokens
 from lanelab.lane.transport import client, clock
 from lanelab.measure import neighbours
 from lanelab.measure.prompts import Maker, Prompt
@@ -197,7 +197,7 @@ class Bench:
         extra = dict(self.extra)
         if self.fixed_length:
             extra |= {"ignore_eos": True, "min_tokens": new_tokens}
-        return await arequest(
+        result = await arequest(
             self.endpoint.base_url,
             endpoint="chat" if self.api == "chat" else "completions",
             prompt=prompt.text,
@@ -205,9 +205,11 @@ class Bench:
             model=self.endpoint.model,
             extra={"temperature": 0, **extra},
             headers=self.endpoint.headers(),
+            idle_s=self.timeout_s,
             total_s=self.timeout_s,
             http=self.http,
         )
+        return need_tokens(result)
 
     async def _tokenizes(self) -> bool:
         try:

@@ -24,7 +24,7 @@ DEFAULT_PRESET = "quick"
 class Parameters(BaseModel):
     """Base of a workload's parameters: those that change the figures, and no others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,30 @@ def test_a_silent_server_is_a_timeout() -> None:
     assert (result.status, result.error_kind, result.text) == ("failed", "timeout", "x")
 
 
+def test_comments_are_no_sign_of_life() -> None:
+    async def answer(writer: asyncio.StreamWriter, _: int) -> None:
+        writer.write(HEAD + token("x"))
+        for _ in range(40):
+            writer.write(b": ping\n\n")
+            await asyncio.sleep(0.05)
+
+    result = ask(answer, idle_s=0.3)
+    assert (result.status, result.error_kind, result.text) == ("failed", "timeout", "x")
+    assert result.total_s is not None and result.total_s < 1.5
+
+
+def test_an_answer_without_end_ends_at_the_total_limit() -> None:
+    async def answer(writer: asyncio.StreamWriter, _: int) -> None:
+        writer.write(HEAD)
+        for _ in range(200):
+            writer.write(token("x"))
+            await asyncio.sleep(0.01)
+
+    result = ask(answer, total_s=0.3, max_tokens=4)
+    assert (result.status, result.error_kind) == ("failed", "timeout")
+    assert result.total_s is not None and result.total_s < 1.5
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [(b'{"error": "loading"}', "json_error_body"), (b'{"object": "error", "message": "m"}', "json_error_body"),

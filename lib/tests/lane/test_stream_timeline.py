@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanelab.lane.sse import Event
-from lanelab.lane.timeline import Collector, StreamResult, TimedEvent, collect
+from lanelab.lane.timeline import Collector, StreamResult, TimedEvent, collect, need_tokens
 
 
 def chunk(delta: Any = None, finish: str | None = None, **fields: Any) -> str:
@@ -135,3 +135,32 @@ def test_an_unfinished_rest_counts_only_if_it_is_whole() -> None:
     torn = collect([TimedEvent(1.0, '{"choices": [', kind="rest")], "chat")
     assert (whole.status, whole.text) == ("ok", "x") and "unterminated_last_event" in whole.flags
     assert (torn.status, torn.error_kind) == ("truncated", "incomplete_stream")
+
+
+@pytest.mark.parametrize(
+    "data",
+    ['{"choices": 5}', '{"choices": [5]}', '{"choices": [{"delta": 5}]}', "[1]",
+     '{"choices": [{"index": "a", "delta": {"content": 7}}], "usage": "x"}'],
+)  # fmt: skip
+def test_choices_of_another_format_and_no_token_are_no_success(data: str) -> None:
+    result = run((1.0, data), (2.0, "[DONE]"))
+    assert (result.status, result.error_kind) == ("failed", "malformed_event")
+    assert "malformed_choice" in result.flags
+    beside = run((1.0, data), (2.0, chunk({"content": "x"}, "stop")), (2.0, "[DONE]"))
+    assert beside.status == "ok" and "malformed_choice" in beside.flags
+
+
+@pytest.mark.parametrize("count", ['"zz"', "-5", "1e999", "1000000001", str(10**30), "true", "2.5", "[]"])
+def test_counts_that_cannot_be_are_dropped_and_flagged(count: str) -> None:
+    usage = f'{{"usage": {{"completion_tokens": {count}, "prompt_tokens": {count}}}}}'
+    result = run((1.0, chunk({"content": "x"}, "stop")), (2.0, usage), (2.0, "[DONE]"))
+    assert (result.completion_tokens, result.prompt_tokens) == (None, None)
+    assert "bad_usage" in result.flags
+    nothing = run((1.0, '{"usage": {"completion_tokens": null}}'), (2.0, "[DONE]"))
+    assert "bad_usage" not in nothing.flags and nothing.status == "ok"
+
+
+def test_where_tokens_are_needed_a_stream_without_is_a_failure() -> None:
+    empty = need_tokens(run((1.0, chunk({"content": ""}, "stop")), (2.0, USAGE), (2.0, "[DONE]")))
+    assert (empty.status, empty.error_kind) == ("failed", "no_tokens") and "counts 5" in (empty.error_message or "")
+    assert need_tokens(run((1.0, chunk({"content": "x"}, "stop")))).status == "ok"

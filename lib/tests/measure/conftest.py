@@ -22,6 +22,7 @@ class FakeLane:
         self.token_s = 0.004
         self.die_after: int | None = None  # completions; then the server vanishes
         self.refuse_fields: set[str] = set()
+        self.garbage: list[str] = []  # data of the stream instead of tokens, once warm
         self.tokenize = True
         self.metrics = True
         self.strangers = 0  # running requests of others
@@ -95,6 +96,9 @@ def handler(lane: FakeLane) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
             self.end_headers()
+            if lane.garbage and len(lane.requests) > 1:
+                self.wfile.write("".join(f"data: {data}\n\n" for data in lane.garbage).encode())
+                return None
             prompt = lane.tokens(body["prompt"])
             for number in range(body["max_tokens"]):
                 time.sleep(lane.token_s if number else lane.first_s)

@@ -60,3 +60,45 @@ def test_mistakes(extra: list[str], code: int, says: str, lab: Path, capsys: pyt
     got, data, err = answer(capsys, "measure", "knee", "--lane", "http://127.0.0.1:1", *extra)
     assert got == code and says in data["error"]["message"]
     assert err.count("\n") == 1 and "Traceback" not in err
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x", "http://[::1", "http://a b/", "http://", "http://x:99999"])
+def test_ask_takes_no_url_that_is_none(url: str, lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, data, err = answer(capsys, "ask", "hello", "--url", url)
+    assert (code, data["error"]["type"]) == (2, "BadUrl") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("option", ["--timeout-s", "--idle-s"])
+def test_ask_takes_no_limit_that_is_none(
+    option: str, value: str, lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, data, _ = answer(capsys, "ask", "hello", "--url", "http://127.0.0.1:1", option, value)
+    assert (code, data["error"]["type"]) == (2, "UsageError") and option in data["error"]["message"]
+
+
+def test_ask_fails_without_a_token_and_at_its_time_limit(
+    fake: Any, lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["ask", "hello", "--url", fake.url, "--endpoint", "completions", "--max-tokens", "4"]
+    fake.requests.append({})
+    fake.garbage = ['{"usage":{"completion_tokens":"zz"}}', "[DONE]"]
+    code, data, err = answer(capsys, *words)
+    assert (code, data["status"], data["error_kind"]) == (1, "failed", "no_tokens") and err.count("\n") == 1
+    fake.garbage, fake.first_s = [], 1.0
+    code, data, _ = answer(capsys, *words, "--timeout-s", "0.2")
+    assert (code, data["error_kind"]) == (1, "timeout")
+
+
+def test_ask_says_in_words_what_the_lane_and_the_flags_mean(
+    fake: Any, lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = lab.parents[1] / "lanes"
+    (folder / "toy.yaml").write_text(f"name: toy\nkind: attach\nurl: {fake.url}\nsays: its text means nothing\n")
+    fake.requests.append({})
+    fake.garbage = ['{"choices":[{"text":"a"}]}', '{"choices":[{"text":"b","finish_reason":"length"}]}',
+                    '{"choices":[],"usage":{"completion_tokens":4}}', "[DONE]"]  # fmt: skip
+    assert main(["ask", "hello", "--lane", "toy", "--endpoint", "completions"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("its text means nothing") == 1
+    assert "tokens of the first chunk assumed to be one" in out and "first_chunk_tokens_assumed" not in out

@@ -17,6 +17,7 @@ from lanelab import measure
 from lanelab.errors import NotFound, UsageError
 from lanelab.lane import LaneDown
 from lanelab.measure.bench import TooLong
+from lanelab.measure.driver import NothingMeasured
 from lanelab.receipts import Receipt, Store, measure_key
 
 SMALL = {"sizes": {"S": 40, "M": 90}, "streams": [1, 2], "repeats": 2, "new_tokens": 6, "timeout_s": 5.0}
@@ -168,3 +169,26 @@ def test_the_measure_key_depends_on_parameters_and_not_on_the_presets_name() -> 
     quick = decode.resolve()
     assert quick == decode.resolve("full", decode.resolve("quick"))
     assert measure_key(parameters=quick, **common) != measure_key(parameters=decode.resolve("full"), **common)
+
+
+@pytest.mark.parametrize(
+    ("garbage", "kind"),
+    [(['{"choices":5}', "[DONE]"], "malformed_event"),
+     (['{"choices":[{"index":0,"text":"","finish_reason":"length"}],"usage":{"completion_tokens":6}}', "[DONE]"], "no_tokens"),
+     (['{"usage":{"completion_tokens":"zz","prompt_tokens":-5}}', "[DONE]"], "no_tokens")],
+)  # fmt: skip
+def test_a_request_that_brought_no_token_is_a_failed_row(fake: Any, lab: Path, garbage: list[str], kind: str) -> None:
+    fake.garbage = garbage
+    with pytest.raises(NothingMeasured) as raised:
+        run(fake, lab, sizes={"S": 40}, streams=[1], repeats=2)
+    assert raised.value.data["error_kinds"] == {kind: 2}
+    receipt = Store(lab).read(str(raised.value.data["receipt"]))
+    assert isinstance(receipt.rows, list) and {row["status"] for row in receipt.rows} == {"failed"}
+    fake.requests.clear()
+    with pytest.raises(NothingMeasured):
+        run(fake, lab, "knee", streams=[1], repeats=1, prompt_tokens=40, new_tokens=4)
+
+
+def test_a_limit_that_never_comes_is_refused(fake: Any, lab: Path) -> None:
+    with pytest.raises(UsageError, match="timeout_s"):
+        run(fake, lab, timeout_s=float("inf"))
