@@ -9,6 +9,10 @@ PORT   ?= 8800
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c lib/constraints.txt
 LAB  := $(BIN)/lanelab
+# pip compiles every file of torch and transformers (a minute); this compiles what a run imports, in parallel.
+# A file that does not compile is some package's template: no reason to stop.
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/|/debugpy/|/transformers/models/(?!auto|mimo|minimax|deepseek|qwen3)|/torch/(_inductor|testing|_dynamo|distributed|onnx|ao)/|/sympy/' \
+  $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') lib/lanelab >/dev/null 2>&1 || true
 SAY  := @printf '%s\n'
 
 .DEFAULT_GOAL := help
@@ -28,12 +32,14 @@ $(VENV)/bin/python:
 $(VENV)/.core: pyproject.toml lib/constraints.txt | $(VENV)/bin/python
 	$(SAY) "installing lanelab"
 	@$(PIP) -e .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.mini: $(VENV)/.core
 	$(SAY) "installing the embedded lane (torch, transformers)"
 	@$(if $(TORCH_INDEX),$(BIN)/pip install --quiet --index-url $(TORCH_INDEX) "torch==$$(sed -n 's/^torch==//p' lib/constraints.txt)")
 	@$(PIP) -e '.[mini]'
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.mini

@@ -7,8 +7,8 @@
     book.say("Decode runs at {decode_tok_s}.")
 
 The same notebook runs in JupyterLab, under papermill and when the site is built (`measure=False`):
-the parameters decide, nothing else. In publish mode only public receipts are read and every number
-is a link to its receipt's page.
+the parameters decide. Only the site's build sets `LANELAB_SITE`, and then every number is a link to its
+receipt's page and data lines link to files of the site; elsewhere such links would lead nowhere.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from lanelab.publish.reader import Reader
 from lanelab.publish.say import said
 from lanelab.receipts import Receipt
 
+SITE = "LANELAB_SITE"
+
 
 class Book:
     """One step of one campaign, open in a notebook."""
@@ -37,6 +39,7 @@ class Book:
         self.step = step
         self.lane = lane
         self.measuring = measure
+        self.for_site = os.environ.get(SITE) == "1"
 
     def __repr__(self) -> str:
         mode = "measures" if self.measuring else "shows receipts only"
@@ -99,18 +102,18 @@ class Book:
 
         Raises `LooseDigit` for a number that is typed, `NotFound` for a fact that facts.yaml lacks.
         """
-        shown.sentence(said(text, self.facts, site=not self.measuring)).display()
+        shown.sentence(said(text, self.facts, site=self.for_site)).display()
 
     def figure(self, name: str) -> None:
         """Show a figure by name, with its data and the command that measures it again."""
         made = exhibit.figure_named(name)
-        for part in shown.figure(made, self.reader, lane=self.lane, site=not self.measuring):
+        for part in shown.figure(made, self.reader, lane=self.lane, site=self.for_site):
             part.display()
 
     def table(self, name: str) -> None:
         """Show a table by name, with its data and the command that measures it again."""
         made = exhibit.table_named(name)
-        for part in shown.table(made, self.reader, lane=self.lane, site=not self.measuring):
+        for part in shown.table(made, self.reader, lane=self.lane, site=self.for_site):
             part.display()
 
     def __getattr__(self, name: str) -> Callable[[], None]:
@@ -130,12 +133,12 @@ class Book:
 
     def table_claims(self) -> None:
         """Claims with their states and evidence, from claims.yaml."""
-        text = register.claims_table(self.dir, self.facts, site=not self.measuring)
+        text = register.claims_table(self.dir, self.facts, site=self.for_site)
         shown.sentence(text or "*No claims are written down yet.*").display()
 
     def table_corrections(self) -> None:
         """What was taken back, when and why; the old value stays visible."""
-        text = register.corrections_table(self.dir, self.facts, self.reader, site=not self.measuring)
+        text = register.corrections_table(self.dir, self.facts, self.reader, site=self.for_site)
         shown.sentence(text or "*Nothing has been corrected so far.*").display()
 
 

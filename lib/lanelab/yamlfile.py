@@ -56,7 +56,11 @@ def _refuse_aliases(path: Path, text: str) -> None:
     """No file of ours needs them, and a few lines of aliases can stand for more than memory holds."""
     for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise BadFile(path, f"aliases such as *{event.anchor} are not taken", line=event.start_mark.line + 1)
+            raise BadFile(
+                path,
+                f"aliases such as *{event.anchor} are not taken",
+                line=mark.line + 1 if (mark := event.start_mark) else None,
+            )
 
 
 def _refuse_repeats(path: Path, node: yaml.Node | None) -> None:

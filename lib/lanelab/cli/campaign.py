@@ -7,6 +7,8 @@ import click
 from lanelab.cli.output import Answer, command, progress
 from lanelab.cli.run import SECONDS
 
+EMBEDDED = ("mini",)  # lanes that a campaign may bring up for itself
+
 
 @click.group()
 def campaign() -> None:
@@ -24,7 +26,12 @@ def new(name: str, title: str | None, model: str | None, machine: str, lane: str
     from lanelab.run import scaffold
 
     files = scaffold.new(name, title=title, model=model, machine=machine, lane=lane)
-    text = "\n".join([*map(str, files), f"next: lanelab campaign run {name} --ephemeral"])
+    text = "\n".join([
+        *map(str, files),
+        f"its steps measure lane {lane}; campaign.yaml says which",
+        f"next: lanelab campaign run {name}{' --ephemeral' if lane in EMBEDDED else ''}",
+        "to publish it: add it to site/site.yaml; its posts are drafts until `draft: true` is taken out",
+    ])  # fmt: skip
     return Answer({"campaign": name, "files": [str(path) for path in files]}, text)
 
 

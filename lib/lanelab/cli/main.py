@@ -60,7 +60,8 @@ def _help_rows(name: str, found: click.Command) -> list[tuple[str, str]]:
     if isinstance(found, click.Group):
         return [row for part, child in sorted(found.commands.items()) for row in _help_rows(f"{name} {part}", child)]
     example = getattr(found, "example", "")
-    return [(name, f"{found.get_short_help_str(90)}\n{example}")]
+    # \b keeps click from filling the two lines into one
+    return [(name, f"\b\n{found.get_short_help_str(90)}\n  {example}")]
 
 
 @click.group(

@@ -22,7 +22,20 @@ from lanelab.lane.stream import run_now
 from lanelab.measure.bench import GONE, bench
 from lanelab.measure.environment import client_facts, git_state
 from lanelab.measure.workload import Group, Row, Workload
-from lanelab.receipts import Environment, Journal, Labels, Receipt, Source, Store, measure_key, new_id, reuse, utc_text
+from lanelab.receipts import (
+    Environment,
+    Journal,
+    Labels,
+    Receipt,
+    Source,
+    Store,
+    lane_label,
+    measure_key,
+    new_id,
+    reuse,
+    utc_text,
+)
+from lanelab.receipts.counting import replaced_by
 
 EVIDENCE = "_evidence"  # beside a journaled row; not part of it
 BUSY_CORES = 0.5  # of other processes: worth a word, since a lane on this machine is slower for it
@@ -89,9 +102,11 @@ def run(
         facts["server"] |= run_now(work.measure())
         receipt = _receipt(work, campaign, plan, lane, facts, step)
         receipt = receipt.model_copy(update={"run": run})
+        receipt = receipt.model_copy(update={"supersedes": replaced_by(receipt, campaign_dir)})
         written = Store(campaign_dir).write(receipt)
         journal.close(done=True)
-        work.say(f"{workload}: {len(work.rows)} rows, {written.labels.state}, kept as receipt {written.id}")
+        place = f", in the place of {written.supersedes}" if written.supersedes else ""
+        work.say(f"{workload}: {len(work.rows)} rows, {written.labels.state}, kept as receipt {written.id}{place}")
     if not any(row.get("status", "ok") == "ok" and row.get("ok", 1) for row in work.rows):
         kinds = Counter(str(row.get("error_kind") or "failed") for row in work.rows)
         raise NothingMeasured(
@@ -197,7 +212,7 @@ def _receipt(
         machine=(plan.machine if plan else None) or "here",
         model=plan.model if plan and plan.model and own else work.endpoint.model,
         recipe=work.endpoint.recipe,
-        lane=work.endpoint.lane_name,
+        lane=lane_label(work.endpoint.lane_name),
         step=step,
         started=begun,
         finished=now,

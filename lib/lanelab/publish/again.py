@@ -27,7 +27,12 @@ def again(made: Figure | Table, rows: Rows, reader: Reader, lane: str | None) ->
         return f"Measure the same on a lane of yours: `{made.rerun.format(lane='LANE')}`"
     if about and about["step"] and about["run"]:
         return f"Measure it again: `lanelab campaign run {reader.campaign} --rerun {about['step']}`"
-    return f"Measure it again: `{made.rerun.format(lane=lane or 'LANE')} --campaign {reader.campaign}`"
+    return f"Measure it again: `{first_command(made, reader.campaign, lane)}`"
+
+
+def first_command(made: Figure | Table, campaign: str, lane: str | None) -> str:
+    """The command that fills an exhibit that has no rows yet; empty while there is none."""
+    return f"{made.rerun.format(lane=lane or 'LANE')} --campaign {campaign}" if made.rerun else ""
 
 
 def plan_command(about: Mapping[str, Any]) -> str:

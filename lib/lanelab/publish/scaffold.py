@@ -39,6 +39,11 @@ def texts(campaign: Campaign, *, draft: bool = True) -> dict[str, str]:
     }
 
 
+def facts_text() -> str:
+    """The facts.yaml of a new campaign: what decode and the knee will have measured, named."""
+    return resources.files("lanelab.publish").joinpath("templates", "facts.yaml").read_text()
+
+
 def write(campaign: Campaign | str, *, draft: bool | None = None) -> list[Path]:
     """Write the posts that do not exist yet under site/posts/<campaign>; returns those written.
 

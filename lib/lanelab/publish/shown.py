@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanelab.publish import style
-from lanelab.publish.again import again
+from lanelab.publish.again import again, first_command
 from lanelab.publish.exhibit import Figure, Table
 from lanelab.publish.markdown_table import common_note, pipe_table
 from lanelab.publish.reader import Reader
@@ -33,7 +33,7 @@ def figure(made: Figure, reader: Reader, *, lane: str | None, site: bool) -> lis
     """A figure and its data line, or a note where nothing is measured yet."""
     rows = made.rows(reader)
     if not rows:
-        return [_nothing(made, lane)]
+        return [_nothing(made, reader.campaign, lane)]
     alt = made.alt(rows)
     svg = style.svg_of(made.draw(rows), f"{reader.campaign}-{made.name}", alt)
     about = {"exhibit": f"figure {made.name}", "alt": alt}
@@ -47,7 +47,7 @@ def table(made: Table, reader: Reader, *, lane: str | None, site: bool) -> list[
     """A table and its data line, or a note where nothing is measured yet."""
     rows = made.rows(reader)
     if not rows:
-        return [_nothing(made, lane)]
+        return [_nothing(made, reader.campaign, lane)]
     text = pipe_table(made, rows, campaign=reader.campaign, site=site)
     note = " ".join(part for part in (common_note(made, rows), made.note(rows)) if part)
     return [
@@ -71,8 +71,9 @@ def sentence(text: str) -> Shown:
     return _markdown(text, "say")
 
 
-def _nothing(made: Figure | Table, lane: str | None) -> Shown:
-    how = f": run `{made.rerun.format(lane=lane or 'LANE')}`" if made.rerun else f" of kind `{made.view}`"
+def _nothing(made: Figure | Table, campaign: str, lane: str | None) -> Shown:
+    command = first_command(made, campaign, lane)
+    how = f": run `{command}`" if command else f" of kind `{made.view}`"
     return _markdown(f"*Nothing measured yet*{how}.", f"nothing {made.name}")
 
 

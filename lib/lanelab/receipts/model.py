@@ -143,3 +143,8 @@ def new_id(kind: str, started: datetime) -> str:
     if started.tzinfo is None:
         started = started.replace(tzinfo=UTC)
     return f"{kind}-{started.astimezone(UTC).strftime('%Y%m%dt%H%M%Sz')}-{secrets.token_hex(4)}"
+
+
+def lane_label(lane: str | None) -> str | None:
+    """How a receipt names a lane: by its name, or `attached` for a URL, whose host is nobody's business."""
+    return "attached" if lane is not None and "://" in lane else lane

@@ -18,7 +18,8 @@ from lanelab import campaign as campaigns
 from lanelab import paths
 from lanelab.errors import LabError
 from lanelab.publish.site.config import SiteFolders
-from lanelab.receipts import Receipt, Store, current, key_of, measure_key, read_receipt
+from lanelab.receipts import Receipt, key_of, lane_label, measure_key
+from lanelab.receipts.counting import counting
 from lanelab.run import parameters as reading
 from lanelab.run import plan, record
 from lanelab.run.source import Source, find, read
@@ -63,18 +64,7 @@ class Kept:
     @classmethod
     def of(cls, campaign_dir: Path) -> Kept:
         """Read once for all steps. Raises `BadFile`."""
-        found = [read_receipt(path) for path in Store(campaign_dir).paths()]
-        claims = [
-            current.Claim(
-                item.id, item.kind, item.step, item.run, item.supersedes,
-                tuple(str(row.get("retracts")) for row in item.rows)
-                if item.kind == "retraction" and isinstance(item.rows, list)
-                else (),
-            )
-            for item in found
-        ]  # fmt: skip
-        standing = current.standings(claims, current.read_runs(campaign_dir))
-        return cls([item for item in found if standing[item.id].counts], campaign_dir)
+        return cls(counting(campaign_dir), campaign_dir)
 
     def of_workload(self, step: str, workload: str) -> list[Receipt]:
         """The receipts that count of one workload of a step, latest last."""
@@ -170,7 +160,14 @@ def _judge(found: StepState, measured: record.Measured, receipts: list[Receipt])
     known_model = measured.inputs["model"] is not None
     if any(key_of(item, known_model)[0] == measured.key for item in receipts):
         return
-    changed = differences(key_of(receipts[-1], known_model)[1], measured.inputs)
+    before = receipts[-1]
+    if before.lane != lane_label(found.lane):  # its recipe is another's, so there is nothing to compare
+        found.why.append(
+            f"{measured.workload} was measured on lane {before.lane or 'none'}, the plan says {found.lane}"
+        )
+        found.state = "stale"
+        return
+    changed = differences(key_of(before, known_model)[1], measured.inputs)
     found.why += [f"{measured.workload}: {item}" for item in changed]
     if found.state == "fresh":
         found.state = "stale"
@@ -183,7 +180,8 @@ def _judge_by_run(found: StepState, good: list[record.Run], values: Mapping[str,
         return
     found.receipts += good[-1].receipts
     before = {name: value.value for name, value in good[-1].parameters.items()}
-    changed = differences({name: before.get(name) for name in values}, dict(values), "parameter ")
+    now = {name: value for name, value in values.items() if name != "lane"}  # a step without workloads uses none
+    changed = differences({name: before.get(name) for name in now}, now, "parameter ")
     if changed:
         found.state, found.why = "stale", changed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lanelab import campaign as campaigns
+from lanelab import lane as lanes
 from lanelab import paths
 from lanelab.errors import LabError
 from lanelab.publish import scaffold as post_sources
@@ -20,13 +21,6 @@ machine: {machine}
 lane: {lane}
 steps:
 {steps}"""
-FACTS = """\
-# Named numbers of the posts, each read from receipts. An example:
-# decode_tok_s:
-#   from: {kind: decode, where: {size: 2K, status: ok}, value: decode_tok_s, stat: median}
-#   digits: 1
-#   says: decode speed at the largest prompt of the quick preset
-"""
 CLAIMS = """\
 # Hypotheses with their evidence (facts or receipt ids) and state: open, supported, disproved, parked. An example:
 # bandwidth-bound:
@@ -53,9 +47,11 @@ def new(
 ) -> list[Path]:
     """Write the campaign's folder and posts; returns the files. Raises `BadName`, `Exists`, `NoSpace`.
 
-    Every step notebook that the lab has is put into the plan.
+    Every step notebook that the lab has is put into the plan. Raises `UnknownLane` for a lane that is
+    neither a file of data/lanes nor a URL.
     """
     folder = campaigns.folder(campaigns.check_name(name))
+    lanes.load(lane)
     posts = paths.root() / "site" / "posts" / name
     for path in (folder, posts):
         if path.exists():
@@ -66,7 +62,7 @@ def new(
     }  # fmt: skip
     files = {
         folder / "campaign.yaml": PLAN.format(**plan),
-        folder / "facts.yaml": FACTS,
+        folder / "facts.yaml": post_sources.facts_text(),
         folder / "claims.yaml": CLAIMS,
         folder / "corrections.yaml": CORRECTIONS,
     }

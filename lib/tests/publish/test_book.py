@@ -9,7 +9,8 @@ from lanelab.errors import NotFound
 from lanelab.publish.say import LooseDigit
 
 
-def test_publish_mode_measures_nothing_and_links_to_pages(bench, displayed) -> None:
+def test_publish_mode_measures_nothing_and_links_to_pages(bench, displayed, monkeypatch) -> None:
+    monkeypatch.setenv("LANELAB_SITE", "1")
     bench.decode("decode-0001", [30.0, 31.0, 32.0])
     bench.facts("speed:\n  from: {kind: decode, where: {size: 1K}, value: decode_tok_s, stat: median}\n  digits: 1\n")
     book = lab.open("trial", step="04-decode", lane="mini", measure=False)
@@ -21,6 +22,19 @@ def test_publish_mode_measures_nothing_and_links_to_pages(bench, displayed) -> N
     assert kinds == ["image/svg+xml", "text/markdown", "text/markdown", "text/markdown", "text/markdown"]
     assert displayed[0][1]["alt"].startswith("at 1,024 prompt tokens decode runs at 31.0 tok/s")
     assert displayed[-1][0]["text/markdown"].startswith("It runs at [31.0 tok/s](/receipts/trial/decode-0001.html")
+
+
+def test_in_a_plain_kernel_nothing_is_written_for_the_site(bench, displayed, monkeypatch) -> None:
+    """JupyterLab has neither the site's pages nor Quarto's fences."""
+    monkeypatch.delenv("LANELAB_SITE", raising=False)
+    bench.decode("decode-0001", [30.0, 31.0, 32.0])
+    bench.facts("speed:\n  from: {kind: decode, where: {size: 1K}, value: decode_tok_s, stat: median}\n  digits: 1\n")
+    book = lab.open("trial", step="04-decode", lane="mini", measure=False)
+    book.figure_decode()
+    book.table_decode()
+    book.say("It runs at {speed}.")
+    shown = "\n".join(data.get("text/markdown", "") for data, _ in displayed)
+    assert "31.0 tok/s" in shown and ":::" not in shown and "](/" not in shown
 
 
 def test_a_book_reads_private_receipts_only_while_it_measures(bench, displayed) -> None:

@@ -193,6 +193,23 @@ def test_rows_of_a_run_are_measured_again_by_their_step() -> None:
     )
 
 
+def test_a_knee_at_the_highest_level_is_said_not_to_be_reached(bench) -> None:
+    bench.knee("knee-0001", {1: [20.0], 2: [40.0], 4: [80.0]})
+    made = exhibit.figure_named("knee")
+    rows = made.rows(Reader(bench.dir))
+    assert [(row["streams"], row["knee"], row["beyond"]) for row in rows] == [
+        (1, False, False),
+        (2, False, False),
+        (4, True, True),
+    ]
+    assert "no knee was reached up to 4 streams" in made.alt(rows)
+    assert "(no knee up to 4)" in shown.figure(made, Reader(bench.dir), lane=None, site=True)[0].data["image/svg+xml"]
+    assert (
+        "not reached"
+        in shown.table(exhibit.table_named("knee"), Reader(bench.dir), lane=None, site=True)[0].data["text/markdown"]
+    )
+
+
 def test_data_files_hold_what_is_drawn(loaded, tmp_path: Path) -> None:
     paths = data_links.write(tmp_path / "site", [loaded.dir])
     rows = exhibit.figure_named("knee").rows(Reader(loaded.dir))

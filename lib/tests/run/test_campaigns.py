@@ -221,7 +221,13 @@ def test_only_the_asked_parameter_makes_a_stale_step_run(box: Path) -> None:
 
 def test_scaffold(lab: Path, call: Call) -> None:
     notebook(lab / "notebooks", "02-count", [], "print(1 + 1)")
-    code, answer, _ = call("campaign", "new", "my-box", "--title", 'My "box": 1')
+    code, answer, _ = call("campaign", "new", "my-box", "--lane", "nope")
+    assert (
+        code == 1 and "unknown lane 'nope'" in answer["error"]["message"] and not (lab / "site/posts/my-box").exists()
+    )
+    url = "http://127.0.0.1:9/v1"
+    code, answer, _ = call("campaign", "new", "my-box", "--title", 'My "box": 1', "--lane", url)
+    assert code == 0 and plans.load("my-box").lane == url and "--ephemeral" not in str(answer)
     assert code == 0 and plans.load("my-box").title == 'My "box": 1'
     assert [step.step for step in plans.load("my-box").steps] == ["02-count"]
     names = {str(Path(path).relative_to(lab)) for path in answer["files"]}
@@ -229,10 +235,11 @@ def test_scaffold(lab: Path, call: Call) -> None:
     from lanelab.publish import facts_file, register
 
     folder = lab / "data/campaigns/my-box"
-    assert not facts_file.load(folder / "facts.yaml") and not register.claims(folder)
+    assert {"decode_tok_s", "knee_streams"} <= set(facts_file.load(folder / "facts.yaml"))
+    assert not register.claims(folder)
     assert not register.corrections(folder)
     before = {path: Path(path).read_bytes() for path in answer["files"]}
-    code, answer, _ = call("campaign", "new", "my-box")
+    code, answer, _ = call("campaign", "new", "my-box", "--lane", url)
     assert code == 1 and "exists already" in answer["error"]["message"]
     assert {path: Path(path).read_bytes() for path in before} == before
     code, answer, _ = call("campaign", "new", "../box")

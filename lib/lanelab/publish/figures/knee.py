@@ -34,13 +34,14 @@ def rows(reader: Reader) -> Rows:
             "aggregate_tok_s": whole.median, "aggregate_tok_s_low": whole.low, "aggregate_tok_s_high": whole.high,
             "per_stream_tok_s": each.median, "per_stream_tok_s_low": each.low, "per_stream_tok_s_high": each.high,
             "ttft_p50_s": summary(row["ttft_p50_s"] for row in group).median,
-            "knee": False, "origin": one(group, origin_of), "receipts": receipts_of(group),
+            "knee": False, "beyond": False, "origin": one(group, origin_of), "receipts": receipts_of(group),
         })  # fmt: skip
     for line in grouped(result, lambda row: row["series"]).values():
         clean = [row for row in line if row["state"] != "contended" and row["aggregate_tok_s"] and not row["failed"]]
         at = stats.knee((row["streams"], row["aggregate_tok_s"]) for row in clean)
         for row in clean:
             row["knee"] = at is not None and row["streams"] == at.streams
+            row["beyond"] = row["knee"] and row["streams"] == max(other["streams"] for other in line)
     return sorted(result, key=lambda row: (row["series"], row["streams"], row["state"]))
 
 
@@ -70,15 +71,19 @@ def draw(shown: Rows) -> Any:
             axis.set_xscale("log")
             from_zero(axis, shown, field)
         log_ticks(axes[1], sorted({row["streams"] for row in shown}))
+        beyond = any(row["beyond"] for row in shown)
+        ring = "the knee, or the edge where it was not reached" if beyond else "the knee"
         failed = "; ×: requests failed" if any(row["failed"] for row in shown) else ""
-        axes[1].set_xlabel(f"streams at once (log scale); ring: the knee{failed}")
+        axes[1].set_xlabel(f"streams at once (log scale); ring: {ring}{failed}")
         key_below(made, axes[0])
         return made
 
 
 def _knee_text(rows: Rows) -> str:
-    at = next((row["streams"] for row in rows if row["knee"]), None)
-    return "" if at is None else f" (knee: {at})"
+    at = next((row for row in rows if row["knee"]), None)
+    if at is None:
+        return ""
+    return f" (no knee up to {at['streams']})" if at["beyond"] else f" (knee: {at['streams']})"
 
 
 def _marks(axis: Any, clean: Rows, field: str, number: int) -> None:
@@ -101,6 +106,7 @@ def alt(shown: Rows) -> str:
     best = max(clean, key=lambda row: row["aggregate_tok_s"])
     line = [row for row in clean if row["series"] == best["series"]]
     knee = next((row for row in line if row["knee"]), best)
+    where = "no knee was reached up to" if knee["beyond"] else "the knee stands at"
     count = len({row["series"] for row in clean})
     head = f"{best['series']}, the highest of {count}: " if count > 1 else ""
     known = [row["failed"] for row in line if row["failed"] is not None]
@@ -108,7 +114,7 @@ def alt(shown: Rows) -> str:
     one_stream = next((row["per_stream_tok_s"] for row in line if row["streams"] == 1), None)
     failures = f"{counted(sum(known), 'request')} failed. " if known else ""
     return (
-        f"{head}the knee stands at {counted(knee['streams'], 'stream')} with {number_text(knee['aggregate_tok_s'])} tok/s "
+        f"{head}{where} {counted(knee['streams'], 'stream')}, with {number_text(knee['aggregate_tok_s'])} tok/s "
         f"together and {number_text(knee['per_stream_tok_s'])} each; "
         + (f"one stream alone gets {number_text(one_stream)} tok/s; " if one_stream else "")
         + f"the most is {number_text(best['aggregate_tok_s'])} tok/s at {counted(best['streams'], 'stream')}. {failures}"

@@ -71,7 +71,7 @@ def _build(
     if campaigns.HERE in config.campaigns and measured(folders.campaign(campaigns.HERE)):
         here.write_posts(folders)
     published, skipped = choose(folders, config)
-    verify(folders, published)
+    verify(folders)
     address = url or config.url
     key = unchanged.build_key(folders, config.campaigns, render.which(renderer), address)
     if not force and (noted := unchanged.stands(folders, key)):
@@ -132,10 +132,13 @@ def choose(folders: SiteFolders, config: SiteConfig) -> tuple[list[str], dict[st
     return published, skipped
 
 
-def verify(folders: SiteFolders, published: list[str]) -> None:
-    """Stop at a receipt that does not verify, naming its file. Raises `BrokenReceipt`."""
-    for name in published:
-        for problem in verification.campaign(folders.campaign(name), extra=False):
+def verify(folders: SiteFolders) -> None:
+    """Stop at a receipt of any campaign that does not verify, naming its file. Raises `BrokenReceipt`.
+
+    Campaigns that are not published count too: a lab with one broken receipt is not to be built upon.
+    """
+    for campaign_dir in sorted(folders.campaign(campaigns.HERE).parent.iterdir()):
+        for problem in verification.campaign(campaign_dir, extra=False) if campaign_dir.is_dir() else []:
             if problem.severity == "error":
                 path = (
                     problem.path.relative_to(folders.lab) if problem.path.is_relative_to(folders.lab) else problem.path

@@ -164,6 +164,7 @@ def _environment(lab: Path, job: Job) -> dict[str, str]:
         "LANELAB_ROOT": str(lab),
         "LANELAB_CAMPAIGN": job.campaign,
         "LANELAB_STEP": job.step,
+        "LANELAB_SITE": "1",
         "PYTHONHASHSEED": "0",
         "SOURCE_DATE_EPOCH": "0",
         "OMP_NUM_THREADS": "1",

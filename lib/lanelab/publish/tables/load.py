@@ -27,9 +27,9 @@ def decode_rows(reader: Reader) -> Rows:
 
 
 def knee_rows(reader: Reader) -> Rows:
-    """The knee figure's rows with their ranges as text and the knee named."""
+    """The knee figure's rows with their ranges as text, and the knee named or said not to be reached."""
     found = _with_spreads(knee.rows(reader), ("aggregate_tok_s",))
-    return [{**row, "mark": "knee" if row["knee"] else ""} for row in found]
+    return [{**row, "mark": "not reached" if row["beyond"] else "knee" if row["knee"] else ""} for row in found]
 
 
 def note(rows: Rows) -> str:
@@ -54,7 +54,7 @@ KNEE = table(Table(
     (
         Column("series", "lane", text=True), Column("streams", "streams", 0), Column("n", "n"), Column("failed", "failed"),
         Column("aggregate_tok_s", "together, tok/s"), Column("aggregate_tok_s_range", "range", text=True),
-        Column("per_stream_tok_s", "each, tok/s"), Column("ttft_p50_s", "TTFT p50, s"), Column("mark", "", text=True), *STATE,
+        Column("per_stream_tok_s", "each, tok/s"), Column("ttft_p50_s", "TTFT p50, s"), Column("mark", "knee", text=True), *STATE,
     ),
     "Speed by concurrency: medians of n repeats", "knee", "lanelab measure knee --lane {lane}", note=note,
 ))  # fmt: skip
