@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lanelab.cli.output import Answer, command, progress
 from lanelab.errors import LabError, UsageError
 
-SECONDS = click.FloatRange(min=0, min_open=True)
+
+class Seconds(click.FloatRange):
+    """A finite number of seconds above zero: no limit is said by leaving the option out, not by `inf`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number. `nan` passes every comparison of a range and is turned down here."""
+        seconds = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is not a finite number of seconds; leave the option out for no limit", param, ctx)
+        return seconds
+
+
+SECONDS = Seconds(min=0, min_open=True)
 
 
 def pairs(given: tuple[str, ...]) -> dict[str, str]:

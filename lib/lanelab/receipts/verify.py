@@ -1,4 +1,4 @@
-"""Whether a campaign's receipts are whole: every byte, digest, schema, row and reference.
+"""Whether a campaign's receipts are whole: every byte, digest, schema, row, reference and run.
 
 A digest guards against accidents, not against forgery: whoever can edit a receipt can compute a new
 digest. So a flipped byte, a torn file, a hand-made edit or a lost Parquet file shows; a receipt that
@@ -16,37 +16,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from pydantic import ValidationError
 
 from lanelab.errors import BadFile, LabError
+from lanelab.receipts import records
 from lanelab.receipts.canonical import NotCanonical, canonical_bytes, digest_of, parse_json
 from lanelab.receipts.columns import from_table
 from lanelab.receipts.kinds import load_all
 from lanelab.receipts.load import read_parquet
 from lanelab.receipts.model import SCHEMA, Receipt, RowsFile
+from lanelab.receipts.problem import Problem
 from lanelab.receipts.redact import leaks
 
-Severity = Literal["error", "note"]
+__all__ = ["Check", "Problem", "Report", "also", "campaign", "campaigns", "receipt"]
+
 _TEMPORARY = re.compile(r"^\..+\.tmp$")
 # Python spells these numbers in its own way; JSON without them that Python spells alike is canonical.
 _ODD_NUMBER = re.compile(rb"\.0[,}\]]|\d[eE][+-]")
 _FIRST_SURROGATE = "\ud800"  # from here on Python sorts keys otherwise than RFC 8785
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One finding. `what` is its class, a word for programs; notes do not fail a verification."""
-
-    path: Path
-    what: str
-    message: str
-    severity: Severity = "error"
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
 
 
 Check = Callable[[Path], Iterable[Problem]]
@@ -118,13 +108,16 @@ def campaign(campaign_dir: Path, *, extra: bool = True) -> list[Problem]:
                 found.append(Problem(path, "id", f"the id {made.id} stands twice: a {known[made.id].kind} has it too"))
             known[made.id] = made
     found += _references(campaign_dir, known)
-    found += runs(campaign_dir)
+    found += records.problems(campaign_dir, known)
+    told = [str(problem.path) for problem in found if problem.path.name == records.NAME]
     if extra:
         for name, check in sorted(_CHECKS.items()):
             try:
-                found += check(campaign_dir)
+                more = list(check(campaign_dir))
             except LabError as error:
-                found.append(Problem(campaign_dir, name, str(error)))
+                more = [Problem(campaign_dir, name, str(error))]
+            # a record that cannot be read stops the other checks too; it is told once
+            found += [problem for problem in more if not any(path in str(problem) for path in told)]
     return found
 
 
@@ -308,34 +301,3 @@ def _references(campaign_dir: Path, known: dict[str, Receipt]) -> Iterator[Probl
                     yield Problem(
                         path, "retracts", f"retracts {row.get('retracts')!r}, which is no receipt of this campaign"
                     )
-
-
-def runs(campaign_dir: Path) -> Iterator[Problem]:
-    """Files of finished runs against the sha256 that their `run.json` lists under `files`."""
-    for record in sorted((campaign_dir / "runs").glob("*/*/run.json")):
-        try:
-            value = parse_json(record.read_bytes())
-        except OSError as error:
-            yield Problem(record, "run", f"cannot be read: {error.strerror}")
-            continue
-        except (ValueError, RecursionError) as error:
-            yield Problem(record, "run", f"is not a run's record: {' '.join(str(error).split())}")
-            continue
-        files = value.get("files") if isinstance(value, dict) else None
-        for name, expected in files.items() if isinstance(files, dict) else ():
-            yield from _run_file(record.parent, str(name), str(expected))
-
-
-def _run_file(folder: Path, name: str, expected: str) -> Iterator[Problem]:
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        yield Problem(folder / "run.json", "run", f"lists the file {name!r}, which is not in its folder")
-        return
-    try:
-        with open(path, "rb") as file:
-            actual = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        yield Problem(path, "run", f"cannot be read: {error.strerror}; a finished run is never changed")
-        return
-    if actual != expected.removeprefix("sha256:"):
-        yield Problem(path, "run", "was changed after its run ended")

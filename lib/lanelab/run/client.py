@@ -11,7 +11,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from papermill.clientwrap import PapermillNotebookClient
 
-from lanelab.run.streams import CellStreams
+from lanelab.run.streams import BUNDLE_BUDGET, CellStreams, size
 
 ALIVE_EVERY_S = 0.2
 DRAIN_S = 0.5  # what a dying cell printed may still be on the wire
@@ -37,6 +37,17 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]
     def _look_for_exit(self, execute_reply: dict[str, Any], **_: Any) -> None:
         payload = execute_reply["content"].get("payload") or []
         self.left_early = any(item.get("source") == "ask_exit" for item in payload)
+
+    def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> NotebookNode | None:
+        """Bound what is shown before nbclient and papermill keep it."""
+        kind, content = msg["msg_type"], msg["content"]
+        if kind in ("display_data", "execute_result", "update_display_data"):
+            self.streams.bundle(content, again=kind == "update_display_data")
+        elif kind == "error":
+            self.streams.error(content)
+        elif kind in ("comm_open", "comm_msg") and size(content.get("data")) > BUNDLE_BUDGET:
+            return None  # a widget's state of that size is no output; nothing of it is shown without a browser
+        return super().process_message(msg, cell, cell_index)
 
     def output(
         self, outs: list[NotebookNode], msg: dict[str, Any], display_id: str | None, cell_index: int

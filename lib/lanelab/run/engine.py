@@ -25,7 +25,7 @@ from lanelab.run.client import Client
 from lanelab.run.source import runs
 from lanelab.run.stopping import Stopper
 from lanelab.run.streams import CellStreams
-from lanelab.run.verdict import Limits, Verdict
+from lanelab.run.verdict import Limits, Verdict, plain
 
 LOOK_EVERY_S = 0.1
 INTERRUPT_GRACE_S = 2.0  # what a cell gets to end after it was interrupted
@@ -39,7 +39,7 @@ class Halt(Exception):
 
     def __init__(self, status: str, cause: str, why: str) -> None:
         super().__init__(why)
-        self.verdict = Verdict(status, cause, why)
+        self.verdict = Verdict(status, cause, plain(why))
 
 
 @dataclass
@@ -146,7 +146,8 @@ class Session:
             if halt is None:
                 self.executed.append(cell.id)
                 self.say(f"[{number}/{total}] {cell.id}: {seconds:.1f} s")
-            elif cell.execution_count is not None:
+            else:
+                # sent to the kernel and never answered, whether or not the kernel had time to say that it began
                 self.stopped_in = cell.id
                 self.say(f"[{number}/{total}] {cell.id}: {halt.verdict.status} after {seconds:.1f} s")
         if halt is not None:
@@ -163,14 +164,13 @@ class Session:
                 return Halt("failed", "not_executed", f"cell {cell.id!r} has no execution count after it ran")
             return None
         if isinstance(error, DeadKernelError):
-            where = "in" if cell.execution_count is not None else "before"
-            return Halt("died", "kernel_died", f"the kernel died {where} cell {cell.id!r}")
+            return Halt("died", "kernel_died", f"the kernel died in cell {cell.id!r}")
         if isinstance(error, CellExecutionError):
             if error.ename == "SystemExit":
-                return self._exit(cell, f"SystemExit({error.evalue})", nb_man)
-            text = " ".join(f"{error.ename}: {error.evalue}".split())
+                return self._exit(cell, f"SystemExit({error.evalue[:200]})", nb_man)
+            text = plain(f"{error.ename[:200]}: {error.evalue[:2000]}")
             return Halt("failed", "error", f"{text[:600]} (cell {cell.id!r})")
-        return Halt("failed", "runner_error", f"cell {cell.id!r}: {type(error).__name__}: {error}")
+        return Halt("failed", "runner_error", f"cell {cell.id!r}: {type(error).__name__}: {str(error)[:600]}")
 
     def _exit(self, cell: NotebookNode, how: str, nb_man: Any) -> Halt:
         cells = [item.id for item in nb_man.nb.cells if runs(item)]

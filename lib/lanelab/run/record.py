@@ -18,6 +18,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lanelab.errors import BadFile
+from lanelab.receipts.canonical import digest_of, parse_json, without_nan
 from lanelab.receipts.files import write_atomic
 
 SCHEMA = "lanelab/run/1"
@@ -108,17 +109,25 @@ class Run(Part):
     ended_processes: list[EndedProcess] = []
     warnings: list[str] = []
     runner: Runner | None = None
+    digest: str | None = None  # of the canonical bytes without it, as a receipt's; None in older records
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     def file_bytes(self) -> bytes:
-        """The record as it is stored: indented JSON and LF."""
-        body = self.model_dump(mode="json", by_alias=True)
-        return (json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        """The record as it is stored, with its digest: indented JSON and LF."""
+        body = without_nan(self.model_dump(mode="json", by_alias=True))
+        # of the value that a reader gets: an integer beyond 2**53 has no canonical form as it is
+        body["digest"] = digest_of(parse_json(_text(body)))
+        return _text(body, indent=1) + b"\n"
 
     def write(self, run_dir: Path) -> None:
         """Put the record into its folder. Raises `NoSpace`."""
         write_atomic(run_dir / NAME, self.file_bytes())
+
+
+def _text(body: dict[str, Any], indent: int | None = None) -> bytes:
+    # half a surrogate pair, as from a file name that is no UTF-8, has no place in JSON
+    return json.dumps(body, indent=indent, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def new_id(started: datetime) -> str:

@@ -35,12 +35,13 @@ from lanelab.run.errors import Refused
 from lanelab.run.marks import settle
 from lanelab.run.source import INJECTED, Source, find, kernel_for, read
 from lanelab.run.stopping import Stopper
-from lanelab.run.verdict import Limits, Verdict
+from lanelab.run.verdict import Limits, Verdict, plain
 
 if TYPE_CHECKING:
     from lanelab.run.engine import Session
 
 OUTPUT, VIEW, LOG = "notebook.ipynb", "notebook.html", "log.txt"
+MOST_LOG = 2_000_000  # bytes of log.txt that are kept
 
 
 class NoLaneParameter(Refused):
@@ -132,6 +133,13 @@ def prepare(order: Order) -> Prepared:
     Raises `Refused` and other `LabError`s, one line each.
     """
     source = read(find(order.notebook))
+    if not source.code_cells:
+        raise Refused(f"{source.path.name} has no code cell: there is nothing to execute")
+    tagged = [cell.id for cell in source.notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(tagged) > 1:
+        raise Refused(
+            f"{source.path.name} has {len(tagged)} cells tagged 'parameters' ({', '.join(map(repr, tagged))}): tag one"
+        )
     kernel = kernel_for(source, order.kernel)
     for cell in source.notebook.cells:
         if cell.cell_type == "code" and "skip-execution" in cell.metadata.get("tags", []):
@@ -224,7 +232,11 @@ def perform(ready: Prepared, stopper: Stopper, say: Callable[[str], None]) -> Re
             if not any(item.startswith("autosave") for item in warnings):
                 warnings.append(f"autosave failed: {error}")
 
-    with open(run_dir / LOG, "a", encoding="utf-8", buffering=1) as log, _logging(log), orphans.subreaper():
+    with (
+        open(run_dir / LOG, "a+", encoding="utf-8", errors="replace", buffering=1) as log,
+        _logging(log),
+        orphans.subreaper(),
+    ):
         _note(log, f"run {run_id} of {draft.notebook} in kernel {ready.kernel}")
 
         def tell(line: str) -> None:
@@ -241,21 +253,30 @@ def perform(ready: Prepared, stopper: Stopper, say: Callable[[str], None]) -> Re
         finally:
             ended = orphans.sweep(family, session.kernel_pid, left)
         for item in ended:
-            tell(f"left behind by the notebook and ended ({item.by}): {item.pid} {item.command}")
-        verdict = _judged(session, notebook)
+            tell(f"left behind by the notebook and ended ({item.by}): {item.pid} {plain(item.command)}")
+        verdict = _folder_kept(run_dir, _judged(session, notebook))
         _note(log, f"{verdict.status}: {verdict.why or 'every cell ran'}")
+        said = _whole_log(log)
     try:
-        return _close(ready, draft, run_dir, notebook, session, verdict, ended, warnings, clock)
-    except NoSpace as error:
-        ends = {"status": "failed", "cause": "no_space", "reason": redact_text(str(error)), "runner": None}
-        with contextlib.suppress(NoSpace):
+        return _close(ready, draft, run_dir, notebook, session, verdict, ended, warnings, said, clock)
+    except (NoSpace, OSError) as error:
+        ends: dict[str, Any] = {
+            "status": "failed",
+            "cause": "no_space",
+            "reason": redact_text(plain(str(error))),
+            "runner": None,
+        }
+        with contextlib.suppress(NoSpace, OSError):
+            ends["files"] = _files(run_dir)
             draft.model_copy(update={**ends, "finished": utc_text(datetime.now(UTC))}).write(run_dir)
-        raise
+        if isinstance(error, NoSpace):
+            raise
+        raise CannotWrite(f"cannot end the run in {run_dir}: {error}", path=str(run_dir)) from error
 
 
 def _close(
     ready: Prepared, draft: record.Run, run_dir: Path, notebook: NotebookNode, session: Session, verdict: Verdict,
-    ended: list[orphans.Ended], warnings: list[str], clock: float,
+    ended: list[orphans.Ended], warnings: list[str], said: str, clock: float,
 ) -> Result:  # fmt: skip
     from lanelab.run.view import html_view, mend_widgets
 
@@ -270,6 +291,9 @@ def _close(
         warnings.append(f"cell {name!r}: {count} bytes of its printed text were cut")
     for name, count in session.streams.dropped_outputs.items():
         warnings.append(f"cell {name!r}: {count} outputs beyond the limit were left out")
+    for name, sizes in session.streams.left_out.items():
+        many = f"{len(sizes)} output{'' if len(sizes) == 1 else 's'}"
+        warnings.append(f"cell {name!r}: {sum(sizes)} bytes of {many} too large to keep were left out")
     if ended:
         warnings.append(f"{len(ended)} process{'' if len(ended) == 1 else 'es'} left behind by the notebook: ended")
     _write_notebook(run_dir, notebook)
@@ -280,8 +304,7 @@ def _close(
         write_atomic(run_dir / VIEW, _encoded(page))
     except Exception as error:  # a view is a convenience: its template or a cell's markup must not fail a run
         warnings.append(f"no HTML view: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
-    log = (run_dir / LOG).read_text(encoding="utf-8", errors="replace")
-    write_atomic(run_dir / LOG, _encoded(redact_text(log)))
+    write_atomic(run_dir / LOG, _encoded(redact_text(said)))
     seconds = round(time.monotonic() - clock, 3)
     final = draft.model_copy(
         update={
@@ -290,7 +313,7 @@ def _close(
             "receipts": plan.receipts_of_run(ready.campaign_dir, run_dir),
             "render": plan.render(ready.source, ready.campaign_dir, ready.planned), "files": _files(run_dir),
             "ended_processes": [
-                record.EndedProcess(pid=item.pid, command=redact_text(item.command), by=item.by) for item in ended
+                record.EndedProcess(pid=item.pid, command=redact_text(plain(item.command)), by=item.by) for item in ended
             ],
             "warnings": [redact_text(item) for item in warnings], "runner": None,
         }
@@ -300,6 +323,37 @@ def _close(
         with contextlib.suppress(OSError):
             (run_dir / name).chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
     return Result(verdict.status, why, run_dir, final, cells, seconds, session.stopper.signum)
+
+
+def _folder_kept(run_dir: Path, verdict: Verdict) -> Verdict:
+    """A notebook that removed its own folder has removed what a run is for: it did not end well."""
+    gone = [name for name in (record.NAME, LOG) if not (run_dir / name).is_file()]
+    if not gone:
+        return verdict
+    why = "the run's folder was removed by the notebook"
+    if len(gone) == 1:
+        why = f"{gone[0]} was removed from the run's folder by the notebook"
+    if verdict.status == "ok":
+        return Verdict("failed", "folder_removed", why)
+    return Verdict(verdict.status, verdict.cause, f"{verdict.why or verdict.status}; {why}")
+
+
+def _whole_log(log: IO[str]) -> str:
+    """What the log's file says, also if it has no name any more; of a flood head and tail."""
+    try:
+        log.flush()
+        end = log.seek(0, os.SEEK_END)
+        log.seek(0)
+        with open(os.dup(log.fileno()), "rb") as file:
+            if end <= MOST_LOG:
+                return file.read().decode("utf-8", "replace")
+            head = file.read(MOST_LOG // 4)
+            file.seek(end - 3 * MOST_LOG // 4)
+            tail = file.read()
+    except OSError as error:
+        return f"the log cannot be read: {error.strerror}\n"
+    cut = end - len(head) - len(tail)
+    return (head + f"\n[… {cut} bytes cut here by the runner …]\n".encode() + tail).decode("utf-8", "replace")
 
 
 def _judged(session: Session, notebook: NotebookNode) -> Verdict:

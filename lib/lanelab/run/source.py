@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from lanelab.errors import NotFound
 from lanelab.paths import root
 from lanelab.receipts.canonical import canonical_bytes
 from lanelab.run.errors import Refused, UnknownKernel, UnreadableNotebook
+from lanelab.run.verdict import plain
 
 DEFAULT_KERNEL = "python3"
 INJECTED = "injected-parameters"
@@ -79,25 +82,52 @@ def find(step_or_notebook: str) -> Path:
     if path.suffix == ".ipynb" or "/" in step_or_notebook:
         if path.is_file():
             return path.resolve()
-        raise UnknownStep("notebook", step_or_notebook, hint="no such file")
+        raise UnknownStep("notebook", step_or_notebook, hint=_what_is(path))
     known = steps()
     if step_or_notebook not in known:
         raise UnknownStep("step", step_or_notebook, known, hint="or give the path of a notebook, ending in .ipynb")
     return known[step_or_notebook]
 
 
+def _what_is(path: Path) -> str:
+    """What stands at a path that is no file to read."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        return "no such file" if not isinstance(error, PermissionError) else "it cannot be read"
+    if stat.S_ISDIR(mode):
+        return "it is a folder, not a notebook"
+    device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+    return f"it is {'a device' if device else 'a pipe or a socket'}, not a notebook"
+
+
+def _parsed(path: Path, content: bytes) -> NotebookNode:
+    """The notebook in a file's bytes; what the file says is no part of an error. Raises `UnreadableNotebook`."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableNotebook(f"{path}: is not a notebook: it is not JSON", path=str(path)) from error
+    cells = (value.get("cells") or value.get("worksheets") or []) if isinstance(value, dict) else None
+    if not isinstance(cells, list) or not isinstance(value.get("nbformat"), int):
+        raise UnreadableNotebook(
+            f"{path}: is not a notebook: it must be a JSON object with nbformat and a list of cells", path=str(path)
+        )
+    try:
+        notebook = nbformat.v4.upgrade(nbformat.reads(content.decode("utf-8"), as_version=4))
+        nbformat.validate(notebook)
+    except Exception as error:  # nbformat raises what its parsers raise
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UnreadableNotebook(f"{path}: is not a notebook: {plain(why)[:200]}", path=str(path)) from error
+    return notebook
+
+
 def read(path: Path) -> Source:
     """The notebook, upgraded to cells with ids. Raises `UnreadableNotebook`."""
     try:
         content = path.read_bytes()
-        notebook = nbformat.reads(content.decode("utf-8"), as_version=4)
-        notebook = nbformat.v4.upgrade(notebook)
-        nbformat.validate(notebook)
     except OSError as error:
         raise UnreadableNotebook(f"{path}: cannot be read: {error.strerror}", path=str(path)) from error
-    except Exception as error:  # nbformat raises what its parsers raise
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UnreadableNotebook(f"{path}: is no notebook: {why}", path=str(path)) from error
+    notebook = _parsed(path, content)
     ids = [cell.id for cell in notebook.cells]
     if len(set(ids)) != len(ids):
         twice = next(name for name in ids if ids.count(name) > 1)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.S)
+
+
+def plain(text: str) -> str:
+    """One line that can be printed: without terminal escapes, control characters and runs of blanks."""
+    text = _ESCAPES.sub("", text)
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 @dataclass

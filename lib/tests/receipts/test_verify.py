@@ -185,21 +185,102 @@ def test_one_id_in_two_kinds(write: Write, campaign_dir: Path) -> None:
     assert "stands twice" in str(errors(campaign_dir)[0])
 
 
-def test_a_changed_file_of_a_run(campaign_dir: Path) -> None:
+def ended_run(campaign_dir: Path, **changes: object) -> Path:
+    """The record of a run that ended well, with one file; `changes` are made before its digest."""
     folder = campaign_dir / "runs" / "04-decode" / "r1"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "notebook.ipynb").write_text("{}")
-    listed = {"notebook.ipynb": hashlib.sha256(b"{}").hexdigest()}
-    (folder / "run.json").write_text(json.dumps({"status": "ok", "files": listed}))
+    value: dict[str, object] = {
+        "schema": "lanelab/run/1", "id": "r1", "status": "ok", "cause": None, "reason": None, "campaign": "camp",
+        "step": "04-decode", "lane": "mini", "kernel": "python3", "notebook": "04-decode.ipynb", "notebook_sha256": "0",
+        "parameters": {}, "measures": [], "started": "2026-09-22T22:50:30Z", "finished": "2026-09-22T22:51:30Z",
+        "seconds": 60.0, "limits": {}, "cells": {}, "cell_seconds": {}, "receipts": [], "versions": {},
+        "files": {"notebook.ipynb": hashlib.sha256(b"{}").hexdigest()}, "ended_processes": [], "warnings": [],
+        "runner": None, **changes,
+    }  # fmt: skip
+    path = folder / "run.json"
+    path.write_text(json.dumps({**value, "digest": digest_of(value)}, indent=1))
+    return path
+
+
+def only(campaign_dir: Path) -> str:
+    found = errors(campaign_dir)
+    assert len(found) == 1 and "\n" not in str(found[0]), [str(one) for one in found]
+    return str(found[0])
+
+
+def test_a_changed_file_of_a_run(campaign_dir: Path) -> None:
+    path = ended_run(campaign_dir)
     assert verify.campaign(campaign_dir) == []
-    (folder / "notebook.ipynb").write_text("{ }")
-    assert "was changed" in str(errors(campaign_dir)[0])
-    (folder / "notebook.ipynb").unlink()
-    assert "cannot be read" in str(errors(campaign_dir)[0])
-    (folder / "run.json").write_text(json.dumps({"files": {"../../../x": "00"}}))
-    assert "not in its folder" in str(errors(campaign_dir)[0])
-    (folder / "run.json").write_bytes(b"\xff")
-    assert "not a run's record" in str(errors(campaign_dir)[0])
+    (path.parent / "notebook.ipynb").write_text("{ }")
+    assert "was changed" in only(campaign_dir)
+    (path.parent / "notebook.ipynb").unlink()
+    assert "cannot be read" in only(campaign_dir)
+    ended_run(campaign_dir)
+    (path.parent / "extra.txt").write_text("mine")
+    assert "extra.txt: was put into the folder" in only(campaign_dir)
+    (path.parent / "extra.txt").unlink()
+    notebook = hashlib.sha256(b"{}").hexdigest()
+    ended_run(campaign_dir, files={"notebook.ipynb": notebook, "../../../x": "00"})
+    assert "not in its folder" in only(campaign_dir)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xff", "not a run's record"), (b"[]", "must be an object, not list"), (b"{}", "field schema is missing"),
+        (b'{"files":[1]}', "field schema is missing"), (b"[" * 100_000, "nested too deeply"), (b"", "not a run's record"),
+    ],
+)  # fmt: skip
+def test_a_record_that_is_none_is_told_once(campaign_dir: Path, content: bytes, words: str) -> None:
+    from lanelab.receipts import views
+
+    verify.also("views", lambda folder: views.open([folder]) and [])  # a check that reads the records too, and raises
+    try:
+        ended_run(campaign_dir).write_bytes(content)
+        assert words in only(campaign_dir)
+    finally:
+        verify._CHECKS.pop("views")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"surprise": 1}, "'surprise' is not one"), ({"files": [1]}, "field files"), ({"status": "great"}, "'great'"),
+        ({"schema": "lanelab/run/9"}, "lanelab/run/9"), ({"seconds": True}, "field seconds"), ({"id": "r2"}, "'r2'"),
+        ({"finished": None}, "field finished"), ({"receipts": [1]}, "field receipts"), ({"campaign": "x"}, "'x'"),
+        ({"receipts": ["decode-lost"]}, "'decode-lost', which has no file"),
+    ],
+)  # fmt: skip
+def test_a_record_is_held_to_its_form(campaign_dir: Path, changes: dict[str, object], words: str) -> None:
+    ended_run(campaign_dir, **changes)
+    assert words in only(campaign_dir)
+
+
+def test_an_edited_record_shows_and_an_older_one_is_noted(campaign_dir: Path) -> None:
+    path = ended_run(campaign_dir)
+    value = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**value, "status": "failed"}))
+    assert "digest" in only(campaign_dir)
+    path.write_text(json.dumps({name: item for name, item in value.items() if name != "digest"}))
+    found = verify.campaign(campaign_dir)
+    assert [(problem.what, problem.severity) for problem in found] == [("digest", "note")]
+
+
+def test_a_lost_record_and_a_lost_receipt(write: Write, campaign_dir: Path) -> None:
+    path = ended_run(campaign_dir, receipts=["decode-a"])
+    write("decode-a", run="r1")
+    assert errors(campaign_dir) == []
+    receipt = campaign_dir / "receipts" / "decode" / "decode-a.json"
+    content = receipt.read_bytes()
+    receipt.unlink()
+    assert "lists the receipt 'decode-a', which has no file" in only(campaign_dir)
+    receipt.write_bytes(content)
+    path.unlink()
+    assert [problem.path for problem in errors(campaign_dir)] == [path.parent, receipt]
+    (path.parent / "notebook.ipynb").unlink()
+    path.parent.rmdir()
+    assert "was measured in run r1, which has no record" in only(campaign_dir)
 
 
 def test_other_rooms_add_their_checks(campaign_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
