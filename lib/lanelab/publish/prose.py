@@ -1,64 +1,58 @@
 """Digits in prose: a number that is no fact has no receipt, so it may not stand in a text.
 
-`loose_digits` reads Markdown (or plain text) and returns every digit that is neither a fact nor one
-of the exemptions: code, links' targets and attributes, shortcodes, facts (`{.fact}` links), dates,
-versions, issue and RFC numbers, names such as `GB300` or `MiMo-V2.6-Pro`, list markers, labels.
+`loose_digits` reads Markdown (or plain text) as a reader of the page would: words, raw HTML's text,
+titles, alt texts, footnotes and entities count; code, targets of links, layout attributes, shortcodes,
+markers of lists and what `names` lists do not. Any character that Unicode calls a number is a digit.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
+from html import unescape
 
-_MONTH = (
-    "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?|"
-    "Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+from lanelab.publish.names import NAMES
+
+_QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+_TAG = r"</?[A-Za-z][\w-]*(?:\s+[A-Za-z_:@][\w.:-]*(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+))?)*\s*/?>"
+_FACT_SPAN = r"<span\b[^>]*\bclass=\"[^\"]*\bfact\b[^\"]*\"[^>]*>.*?</span>"
+_HTML = rf"(?P<gone><!--.*?-->|<(?P<raw>script|style)\b[^>]*>.*?</(?P=raw)\s*>)|(?P<fact>{_FACT_SPAN})|(?P<tag>{_TAG})"
+_ANY_TAG = re.compile(_TAG, re.S)
+_IN_HTML = re.compile(_HTML, re.S)
+# whichever comes first decides, as in a Markdown parser: a tick in a comment opens no code, and the other way round
+_FIRST = re.compile(
+    r"(?P<fence>^ {0,3}(?P<fenced>(?P<mark>[`~])(?P=mark){2,})(?P<info>[^\n`]*)\n(?P<body>.*?)"
+    r"(?:^ {0,3}(?P=fenced)(?P=mark)*[ \t]*$|\Z))"
+    r"|(?P<code>(?<![\\`])(?P<tick>`+)(?!`)(?P<span>(?:(?!\n[ \t]*\n).)+?)(?<!`)(?P=tick)(?!`))(?P<html>\{=html\})?"
+    rf"|{_HTML}",
+    re.S | re.M,
 )
-# What is taken out before digits are looked for, in this order; each match keeps its length and lines.
-_REMOVED = tuple(
-    re.compile(pattern, flags)
-    for pattern, flags in (
-        (r"\A---\n.*?\n---[ \t]*(?:\n|\Z)", re.S),  # front matter
-        (r"<!--.*?-->", re.S),
-        (r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?^(?P=fence)[ \t]*$", re.S | re.M),
-        (r"^(?::::+)[^\n]*$", re.M),  # div fences
-        (r"(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`)", re.S),
-        (r"\{\{<.*?>\}\}", re.S),  # shortcodes
-        (r"\[(?:[^\[\]]|\[[^\]]*\])*\](?:\([^)\s]*(?:\s+\"[^\"]*\")?\))?\{[^}]*\.fact\b[^}]*\}", re.S),  # facts
-        (r"<span\b[^>]*\bclass=\"[^\"]*\bfact\b[^\"]*\"[^>]*>.*?</span>", re.S),
-        (r"<[A-Za-z/][^>]*>", re.S),  # tags and their attributes
-        (r"(?<=\])\([^)\s]*(?:\s+\"[^\"]*\")?\)", re.S),  # link targets and titles
-        (r"(?<=\])\[[^\]]*\]", 0),  # reference links
-        (r"^\[[^\]]+\]:[^\n]*$", re.M),  # their definitions
-        (r"\[\^[^\]]+\]", 0),  # footnotes
-        (r"\{[#.][^}\n]*\}", 0),  # attributes
-        (r"@[A-Za-z]+-[\w-]+", 0),  # cross-references
-        (r"\bhttps?://[^\s)>\]]+", 0),
-        (r"\bsha256:[0-9a-f…]+", 0),
-        (r"^[ \t>]*\d{1,3}[.)](?=\s)", re.M),  # list markers
-        (r"\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z?)?\b", 0),
-        (rf"\b(?:\d{{1,2}}\s+)?{_MONTH}\s+(?:\d{{1,2}},\s+)?\d{{4}}\b", 0),
-        (rf"\b\d{{1,2}}\s+{_MONTH}\b", 0),
-        (r"(?<![\w/])(?:PR\s*|issue\s*|issues\s*)?#\d+\b", 0),
-        (r"\b(?:PRs?|[Ii]ssues?|RFC|CVE|ISO|PEP)[ -]\d[\d-]*\b", 0),
-        (
-            r"\b(?:Python|CUDA|cuDNN|NCCL|vLLM|SGLang|PyTorch|[Tt]orch|[Tt]ransformers|Triton|Quarto|Ubuntu|Debian|"
-            r"Linux|PCIe|NVLink|DuckDB|[Pp]apermill|[Dd]river|[Vv]ersion|[Rr]elease)\s+v?\d[\w.+-]*\b",
-            0,
-        ),
-        (r"\bv\d+(?:\.\d+)*[a-z]?\d*(?:-[\w.]+)*\b", 0),  # v24, v19b, v1.2.3
-        (r"\b\d+\.\d+\.\d+[\w.+-]*\b", 0),  # 2.11.0+cu130
-        (r"\b\d\d-[a-z]+(?:-[a-z]+)*\b", 0),  # a step: 04-decode
-        (
-            r"\b(?:bf|fp|tf|int|uint|sha|utf-|cu|sm_?|mx|nv|x|aarch|arm|amd)\d+(?:[-_]\d+)?\b(?![.,]\d)",
-            0,
-        ),  # bf16, x86-64
-        # a name: an upper-case letter before its first digit (GB300, C1, MiMo-V2.6-Pro, E2M1)
-        (r"\b(?=[A-Za-z_-]*[A-Z])[A-Za-z][A-Za-z_-]*\d[\w]*(?:[.-]\w+)*\b", 0),
-    )
+_SHORTCODE = re.compile(r"\{\{<\s*(?:var|embed|include|meta|pagebreak)\b.*?>\}\}", re.S)
+_FACT_LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\](?:\([^)\s]*(?:\s+\"[^\"]*\")?\))?\{[^}]*\.fact\b[^}]*\}", re.S)
+_RECEIPT_TITLE = re.compile(r"(?<=\])\(/receipts/[^)\s]*\s+\"[^\"]*\"\)")  # a receipt's name, as its code says it
+_LINK = re.compile(
+    r"(?P<label>\[(?:[^\[\]\\]|\\.|\[(?:[^\[\]\\]|\\.)*\])*\]\()(?P<target><[^>\n]*>|[^)\s]+)"
+    rf"(?=(?:\s+(?:{_QUOTED}))?\s*\))",
+    re.S,
 )
-_X_NUMBER = re.compile(r"\bx\d+\b(?!-64)")
-_DIGITS = re.compile(r"[^\s\d]*\d\S*")
+_ISSUE_LABEL = re.compile(r"\[[^\[\]\d]*?#?(\d{1,6})[^\[\]\d]*\]\(")
+_DEFINED = re.compile(rf"^ {{0,3}}\[(?P<name>[^\]^][^\]]*)\]:[ \t]*\S+(?P<title>[ \t]+(?:{_QUOTED}))?[ \t]*$", re.M)
+_REFERENCE = re.compile(r"(?<=\])\[([^\[\]]+)\]")
+_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
+_ATTRIBUTE = rf"(?:[#.][\w:-]+|=\w+|-|[\w:-]+=(?:{_QUOTED}|[^\s\"'}}]+))"
+_ATTRIBUTES = re.compile(rf"\{{\s*{_ATTRIBUTE}(?:\s+{_ATTRIBUTE})*\s*\}}")
+# attributes whose value a reader sees or hears
+_SHOWN = re.compile(
+    rf"\b(?:[\w-]+-)?(?:alt|cap|title|subtitle|summary|label|description|placeholder|value|content)\s*=\s*"
+    rf"(?P<value>{_QUOTED}|[^\s\"'}}>]+)",
+    re.S,
+)
+_DIV = re.compile(r"^[ \t>]*:{3,}[ \t]*(?:[A-Za-z][\w-]*)?[ \t:]*$", re.M)
+_CROSS_REFERENCE = re.compile(r"@(?:fig|tbl|sec|eq|lst)-[\w-]+")
+_ADDRESS = re.compile(r"\bhttps?://[^\s)>\]]+|\bsha256:[0-9a-f]{8,64}…?")
+_ORDERED = re.compile(r"^(?P<indent>[ \t>]*)(?P<number>\d{1,9})[.)](?=\s)")
+_WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
@@ -71,22 +65,125 @@ class Finding:
     message: str = "a digit in prose that is no fact: take it from facts.yaml, or put code in backticks"
 
 
-def loose_digits(markdown_text: str) -> list[Finding]:
-    """Digits in prose that are no fact and not exempt, in order; lines and columns from 1."""
+def loose_digits(markdown_text: str, *, facts: bool = True) -> list[Finding]:
+    """Digits in prose that are no fact and not exempt, in order; lines and columns from 1.
+
+    `facts=False` is for what people write: there a `.fact` link or span is a typed number like any
+    other, since facts come from a `var` shortcode; only generated text may hold them.
+    """
     text = markdown_text.replace("\r\n", "\n")
-    for pattern in _REMOVED:
-        text = pattern.sub(_blanked, text)
+    text = re.sub(r"\A---\n.*?\n---[ \t]*(?:\n|\Z)", lambda match: _blank(match[0]), text, flags=re.S)
+    text = _FIRST.sub(lambda match: _first(match, facts), text)
+    text = _SHORTCODE.sub(lambda match: _blank(match[0]), text)
+    if facts:
+        for pattern in (_FACT_LINK, _RECEIPT_TITLE):
+            text = pattern.sub(lambda match: _blank(match[0]), text)
+    for read in (_links, _references, _attributes):
+        text = read(text)
+    for pattern in (_DIV, _CROSS_REFERENCE, _ADDRESS):
+        text = pattern.sub(lambda match: _blank(match[0]), text)
+    text = re.sub(r"&[#\w]+;", lambda match: unescape(match[0]).replace("\n", " "), _markers(text))
+    for name in NAMES:
+        text = name.sub(lambda match: _blank(match[0]), text)
+    return [finding for number, line in enumerate(text.split("\n"), 1) for finding in _found(line, number)]
+
+
+def is_number(character: str) -> bool:
+    """Whether Unicode calls it a number: `7`, `½`, `②`, `Ⅷ`."""
+    return unicodedata.category(character).startswith("N") or unicodedata.numeric(character, None) is not None
+
+
+def _found(line: str, number: int) -> list[Finding]:
     found = []
-    for match in _DIGITS.finditer(text):
-        start = match.start()
-        line = text.count("\n", 0, start) + 1
-        column = start - (text.rfind("\n", 0, start) + 1) + 1
-        found.append(Finding(line, column, match[0].strip(".,;:()*_\"'")))
+    for word in _WORD.finditer(line):
+        if any(map(is_number, word[0])):
+            found.append(Finding(number, word.start() + 1, word[0].strip(".,;:()*_\"'`")))
     return found
 
 
-def _blanked(match: re.Match[str]) -> str:
-    return match[0] if _X_NUMBER.fullmatch(match[0]) and match[0] not in ("x86", "x64") else _blank(match[0])
+def _first(match: re.Match[str], facts: bool) -> str:
+    if match["fence"] is not None:
+        if match["info"].strip() != "{=html}":
+            return _blank(match["fence"])
+        at, end = match.start("body") - match.start(), match.end("body") - match.start()
+        return _blank(match[0][:at]) + _html_text(match["body"], facts) + _blank(match[0][end:])
+    if match["code"] is not None:
+        if match["html"]:
+            return " " * len(match["tick"]) + _html_text(match["span"], facts) + " " * (len(match["tick"]) + 7)
+        return match["tick"] + _blank(match["span"]) + match["tick"]
+    return _html(match, facts)
+
+
+def _html_text(text: str, facts: bool) -> str:
+    return _IN_HTML.sub(lambda match: _html(match, facts), text)
+
+
+def _html(match: re.Match[str], facts: bool) -> str:
+    if match["gone"] is not None or (match["fact"] is not None and facts):
+        return _blank(match[0])
+    if match["fact"] is not None:
+        return _ANY_TAG.sub(lambda tag: _shown_only(tag[0]), match[0])
+    return _shown_only(match[0])
+
+
+def _shown_only(text: str) -> str:
+    """Only the values of attributes that are shown, each where it stood."""
+    out = list(_blank(text))
+    for shown in _SHOWN.finditer(text):
+        out[shown.start("value") : shown.end("value")] = re.sub("[\"']", " ", shown["value"])
+    return "".join(out)
+
+
+def _links(text: str) -> str:
+    def without_target(match: re.Match[str]) -> str:
+        label = match["label"]
+        issue = _ISSUE_LABEL.fullmatch(label)
+        if issue and re.search(rf"/(?:pull|issues|discussions)/{issue[1]}\b", match["target"]):
+            label = "[" + _blank(label[1:-2]) + "]("  # an issue's number in a link to it
+        return label + _blank(match["target"])
+
+    return _LINK.sub(without_target, _LINK.sub(without_target, text))  # twice: a picture in a link
+
+
+def _references(text: str) -> str:
+    """Labels of links and footnotes, where they are defined; elsewhere brackets are literal text."""
+    defined: set[str] = set()
+    notes = {match[1] for match in re.finditer(r"^ {0,3}\[\^([^\]\s]+)\]:", text, re.M)}
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        match = _DEFINED.match(line)
+        if match and (index == 0 or not lines[index - 1].strip() or lines[index - 1].startswith("\0")):
+            defined.add(match["name"].lower())
+            lines[index] = "\0" + _blank(line[: match.end()])[1:]
+            if match["title"]:
+                lines[index] = "\0" + " " * (match.start("title") - 1) + match["title"]
+    text = "\n".join(lines).replace("\0", " ")
+    text = _REFERENCE.sub(lambda match: _blank(match[0]) if match[1].lower() in defined else match[0], text)
+    return _FOOTNOTE.sub(lambda match: _blank(match[0]) if match[1] in notes else match[0], text)
+
+
+def _attributes(text: str) -> str:
+    def read(match: re.Match[str]) -> str:
+        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].lstrip(" \t>")
+        before = text[match.start() - 1 : match.start()]
+        return _shown_only(match[0]) if before in ("]", ")", "`") or line[:1] in ("#", ":") else match[0]
+
+    return _ATTRIBUTES.sub(read, text)
+
+
+def _markers(text: str) -> str:
+    """Numbers of ordered lists: one, or one more than the item before; any other is shown or is text."""
+    last: dict[str, int] = {}
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        if line.startswith("#"):
+            last.clear()
+        if match := _ORDERED.match(line):
+            number = int(match["number"])
+            if number == 1 or number == last.get(match["indent"], -1) + 1:
+                last[match["indent"]] = number
+                lines[index] = _blank(match[0]) + line[match.end() :]
+    return "\n".join(lines)
 
 
 def _blank(text: str) -> str:

@@ -25,7 +25,7 @@ def said(text: str, facts: Mapping[str, Fact], *, site: bool = True) -> str:
     for a fact that facts.yaml does not name.
     """
     kept = text.replace("{{", "\x00").replace("}}", "\x01")
-    if loose := loose_digits(_PLACE.sub(" ", kept)):
+    if loose := loose_digits(_PLACE.sub(" ", kept), facts=False):
         raise LooseDigit(
             f"{loose[0].text!r} in {text[:60]!r} is a number that is no fact: name it in facts.yaml and write {{name}}",
             text=text, digits=[finding.text for finding in loose],

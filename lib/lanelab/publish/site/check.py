@@ -18,7 +18,7 @@ from typing import Any
 
 from lanelab.errors import LabError
 from lanelab.publish.prose import loose_digits
-from lanelab.publish.site import cells, expect
+from lanelab.publish.site import cells, expect, includes
 from lanelab.publish.site.build import choose
 from lanelab.publish.site.built import Address, BuiltPage, BuiltSite
 from lanelab.publish.site.config import SiteFolders
@@ -30,8 +30,14 @@ from lanelab.receipts.redact import redact_text
 
 MOST_DIFFERENCES = 5  # a page that was not built again differs everywhere
 _GENERATED = ("receipts", "notebooks-out")  # pages made from receipts and notebooks, checked where they come from
-_PROSE_FIELDS = ("title", "subtitle", "description", "answer")
+# front matter that sets something up; every other field is read, since a template may show it
+_SETTINGS = {
+    "date", "date-modified", "date-format", "version", "draft", "format", "image", "image-width", "image-height", "css",
+    "theme", "aliases", "lang", "engine", "jupyter", "execute", "order", "toc", "toc-depth", "number-sections",
+    "number-depth", "resources", "bibliography", "csl", "filters", "page-layout", "sidebar", "search", "id", "slug",
+}  # fmt: skip
 _SHORTCODE = re.compile(r"\{\{<[^>]*>\}\}")
+_INCLUDE = re.compile(r"(?<!\{)\{\{<\s*include\s+[\"']?([^\s\"'>]+)")
 _PYTHON = re.compile(r"\{python\}")
 _UNRESOLVED = re.compile(r"\?(?:@|var:|meta:)[\w.-]+")
 _TEXT_FILES = {".html", ".json", ".csv", ".xml", ".txt", ".ipynb", ".svg", ".md", ".js", ".css", ".yml", ".yaml"}
@@ -97,9 +103,10 @@ def check_source(page: Page, folders: SiteFolders, variables: dict[str, Any]) ->
     relative = page.path.relative_to(folders.source)
     if relative.parts[0] not in _GENERATED:
         severity = "warning" if page.draft else "error"
-        for digit in loose_digits(page.path.read_text(encoding="utf-8")):
-            yield Finding("digit", file, digit.line, f"{digit.text!r} is {digit.message}", severity)
+        yield from _digits(page, file, severity)
         yield from _front_digits(page, file, severity)
+        for included in _written_includes(page, folders, {page.path.resolve()}):
+            yield from _digits(included, _shown(included.path, folders), severity)
     labels = _labels(page, folders)
     for index, line, prose in lines_outside_code(page.body):
         number = page.first_line + index
@@ -127,13 +134,52 @@ def _no_fact(name: str, variables: dict[str, Any]) -> str:
     return f"{name} is no fact of a published campaign{hint}"
 
 
+def _digits(page: Page, file: str, severity: str) -> Iterator[Finding]:
+    """Typed digits of a page's body; what people write takes facts from `var` only."""
+    for digit in loose_digits("\n" * (page.first_line - 1) + page.body, facts=False):
+        yield Finding("digit", file, digit.line, f"{digit.text!r} is {digit.message}", severity)
+
+
+def _written_includes(page: Page, folders: SiteFolders, seen: set[Path]) -> Iterator[Page]:
+    """The files that a page takes in, and those that they take in, unless the build made them."""
+    for target in _INCLUDE.findall(page.body):
+        path = (folders.source / target[1:] if target.startswith("/") else page.path.parent / target).resolve()
+        if path in seen or not path.is_file() or _made(path, folders):
+            continue
+        seen.add(path)
+        included = read_page(path)
+        yield included
+        yield from _written_includes(included, folders, seen)
+
+
+def _made(path: Path, folders: SiteFolders) -> bool:
+    source = folders.source.resolve()
+    if not path.is_relative_to(source):
+        return False
+    relative = path.relative_to(source)
+    return relative.parts[0] in _GENERATED or relative.as_posix() == includes.NAME
+
+
 def _front_digits(page: Page, file: str, severity: str) -> Iterator[Finding]:
     lines = page.path.read_text(encoding="utf-8").splitlines()[: page.first_line - 1]
-    for name in _PROSE_FIELDS:
-        value = page.front.get(name)
-        for digit in loose_digits(str(value)) if value else ():
+    for name, value in page.front.items():
+        if name in _SETTINGS:
+            continue
+        for digit in (digit for text in _texts(value) for digit in loose_digits(text, facts=False)):
             line = next((n for n, text in enumerate(lines, 1) if text.startswith(f"{name}:")), 1)
             yield Finding("digit", file, line, f"{digit.text!r} in {name} is {digit.message}", severity)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text and number in a field, however deep."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
 
 
 def _labels(page: Page, folders: SiteFolders) -> set[str]:
@@ -182,7 +228,7 @@ def check_notebook(path: Path, folders: SiteFolders) -> Iterator[Finding]:
                 what = f"cell {name!r} ends in {output.get('ename')}: {output.get('evalue')}"
                 yield Finding("error-output", _shown(path, folders), line, what)
         if cell["cell_type"] == "markdown":
-            for digit in loose_digits(cells.text_of(cell["source"])):
+            for digit in loose_digits(cells.text_of(cell["source"]), facts=False):
                 line = _line_of(source_text, f'"id": "{name}"')
                 yield Finding(
                     "digit", _shown(source, folders), line, f"{digit.text!r} in cell {name!r} is {digit.message}"
