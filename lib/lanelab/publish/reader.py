@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lanelab.receipts import views
+from lanelab.receipts import read_receipt, views
 from lanelab.receipts.kinds import ENVELOPE, Kind, load_all
 from lanelab.receipts.views import BadQuery
 
@@ -29,6 +29,7 @@ class Reader:
         self.campaign = campaign_dir.name
         self.public_only = public_only
         self.current_run = current_run
+        self._busy_cores: dict[str, float | None] = {}
 
     @cached_property
     def connection(self) -> Any:
@@ -47,6 +48,21 @@ class Reader:
         """The rows of one SELECT; `values` fill its `?`. Raises `BadQuery`."""
         found = views.answer(self.connection, query, values)
         return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+    def others_busy_cores(self, receipts: Sequence[str], kind_name: str) -> float | None:
+        """The most cores that processes of neither lane nor client kept busy while these receipts were measured.
+
+        None where nobody looked. Raises `BadFile`.
+        """
+        found = [self._busy(kind_name, name) for name in receipts]
+        return max((cores for cores in found if cores is not None), default=None)
+
+    def _busy(self, kind_name: str, receipt: str) -> float | None:
+        if receipt not in self._busy_cores:
+            path = self.campaign_dir / "receipts" / kind_name / f"{receipt}.json"
+            cores = read_receipt(path).labels.evidence.get("others_busy_cores_max")
+            self._busy_cores[receipt] = float(cores) if isinstance(cores, (int, float)) else None
+        return self._busy_cores[receipt]
 
     def views_in(self, query: str) -> list[str]:
         """The kinds' views that a query names."""

@@ -10,7 +10,7 @@ from lanelab.publish.again import again, first_command
 from lanelab.publish.exhibit import Figure, Table
 from lanelab.publish.markdown_table import common_note, pipe_table
 from lanelab.publish.reader import Reader
-from lanelab.publish.summary import Rows
+from lanelab.publish.summary import Rows, busy_note
 
 DATA = "/data"  # where the CSV and JSON files stand on the site
 
@@ -39,7 +39,7 @@ def figure(made: Figure, reader: Reader, *, lane: str | None, site: bool) -> lis
     about = {"exhibit": f"figure {made.name}", "alt": alt}
     return [
         Shown({"image/svg+xml": svg, "text/plain": alt}, {**about, "image/svg+xml": {"alt": alt}}),
-        data_line(made, rows, reader, lane=lane, site=site),
+        data_line(made, rows, reader, lane=lane, site=site, note=busy_note(rows)),
     ]
 
 
@@ -49,7 +49,7 @@ def table(made: Table, reader: Reader, *, lane: str | None, site: bool) -> list[
     if not rows:
         return [_nothing(made, reader.campaign, lane)]
     text = pipe_table(made, rows, campaign=reader.campaign, site=site)
-    note = " ".join(part for part in (common_note(made, rows), made.note(rows)) if part)
+    note = " ".join(part for part in (common_note(made, rows), made.note(rows), busy_note(rows)) if part)
     return [
         _markdown(text, f"table {made.name}"),
         data_line(made, rows, reader, lane=lane, site=site, note=note),

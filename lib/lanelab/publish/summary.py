@@ -89,3 +89,14 @@ def _name(value: Any) -> str:
 def receipts_of(rows: Rows) -> list[str]:
     """Ids of the receipts that the rows stand in."""
     return sorted({str(row["receipt"]) for row in rows if row.get("receipt")})
+
+
+BUSY_CORES = 0.5  # kept busy by others: from here on a reader is told, since a lane on that machine was slower for it
+
+
+def busy_note(rows: Rows) -> str:
+    """Says how much of the machine others used meanwhile, where it was enough to matter."""
+    most = max((row["others_busy_cores"] for row in rows if row.get("others_busy_cores") is not None), default=0.0)
+    if most < BUSY_CORES:
+        return ""
+    return f"The machine was not quiet: other processes kept up to {most:.1f} cores busy meanwhile."

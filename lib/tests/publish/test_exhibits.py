@@ -14,6 +14,7 @@ import pytest
 from lanelab.cli.plan import plan as plan_cli
 from lanelab.publish import again, data_links, exhibit, shown, style
 from lanelab.publish.reader import Reader
+from lanelab.publish.summary import busy_note
 
 
 @pytest.fixture
@@ -191,6 +192,17 @@ def test_rows_of_a_run_are_measured_again_by_their_step() -> None:
     assert again.again(made, made.rows(reader), reader, "mini").endswith(
         "`lanelab campaign run mini --rerun 04-decode`"
     )
+
+
+def test_a_machine_that_others_used_meanwhile_is_told() -> None:
+    """The first measurement of the real vLLM had company, the second had not; both stay on record."""
+    reader = Reader(Path(__file__).resolve().parents[3] / "data" / "campaigns" / "vllm-cpu")
+    loud, quiet = sorted((reader.campaign_dir / "receipts" / "knee").glob("*.json"))
+    assert reader.others_busy_cores([loud.stem], "knee") == 1.4
+    rows = exhibit.figure_named("knee").rows(reader)
+    assert {row["others_busy_cores"] for row in rows} == {0.04} and {row["receipts"][0] for row in rows} == {quiet.stem}
+    assert busy_note(rows) == ""
+    assert "up to 1.4 cores busy" in busy_note([{**rows[0], "others_busy_cores": 1.4}, *rows])
 
 
 def test_a_knee_at_the_highest_level_is_said_not_to_be_reached(bench) -> None:

@@ -31,6 +31,7 @@ def rows(reader: Reader) -> Rows:
             "ttft_s": ttft.median, "ttft_s_low": ttft.low, "ttft_s_high": ttft.high,
             "decode_tok_s": speed.median, "decode_tok_s_low": speed.low, "decode_tok_s_high": speed.high,
             "prefill_tok_s": prefill.median, "origin": one(group, origin_of), "receipts": receipts_of(group),
+            "others_busy_cores": reader.others_busy_cores(receipts_of(group), "decode"),
         })  # fmt: skip
     return sorted(result, key=lambda row: (row["series"], row["prompt_tokens"] or 0, row["state"]))
 

@@ -35,6 +35,7 @@ def rows(reader: Reader) -> Rows:
             "per_stream_tok_s": each.median, "per_stream_tok_s_low": each.low, "per_stream_tok_s_high": each.high,
             "ttft_p50_s": summary(row["ttft_p50_s"] for row in group).median,
             "knee": False, "beyond": False, "origin": one(group, origin_of), "receipts": receipts_of(group),
+            "others_busy_cores": reader.others_busy_cores(receipts_of(group), "knee"),
         })  # fmt: skip
     for line in grouped(result, lambda row: row["series"]).values():
         clean = [row for row in line if row["state"] != "contended" and row["aggregate_tok_s"] and not row["failed"]]
