@@ -12,7 +12,8 @@ from lanelab.cli.main import main
 from lanelab.errors import LabError
 from lanelab.publish.ledger import BrokenReceipt
 from lanelab.publish.site.build import build
-from lanelab.publish.site.check import Finding, NotBuilt, check
+from lanelab.publish.site.check import Finding, NotBuilt, check, check_source
+from lanelab.publish.site.source import read_page
 from lanelab.receipts import Store
 
 
@@ -52,6 +53,43 @@ def test_digit_in_a_draft_only_warns(demo_lab):
     demo_lab.edit(demo_lab.post(), "date: 2026-01-02\n", "date: 2026-01-02\ndraft: true\n")
     demo_lab.edit(demo_lab.post(), "Nothing else.", "Nothing else in 17 minutes.")
     assert only(found(demo_lab, "digit")).severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["A [7101 tok/s]{.fact} number.", '<span class="fact">7101 tok/s</span>', "```{=html}\n<p>7101 tok/s</p>\n```"],
+)
+def test_a_typed_fact_or_raw_html_is_a_digit_in_prose(demo_lab, typed):
+    demo_lab.edit(demo_lab.post(), "Nothing else.", typed)
+    assert only(found(demo_lab, "digit")).line == demo_lab.line_of(demo_lab.post(), "7101")
+
+
+def test_digit_in_an_included_file(demo_lab):
+    demo_lab.edit(demo_lab.post(), "Nothing else.", "Text.\n\n{{< include _a.md >}}")
+    folder = demo_lab.post().parent
+    (folder / "_a.md").write_text("Fine.\n\n{{< include _b.md >}}\n", "utf-8")
+    (folder / "_b.md").write_text("Fine.\n\nIt took 17 minutes.\n\n{{< include _a.md >}}\n", "utf-8")
+    finding = next(check_source(read_page(demo_lab.post()), demo_lab.folders, {"demo": {"knee": ""}}))
+    assert (finding.file, finding.line, finding.rule) == ("site/posts/demo/_b.md", 3, "digit")
+
+
+@pytest.mark.parametrize("line", ["author: Unit 7101", "categories: [decode, 7101 tok/s]", "abstract: {text: 7101}"])
+def test_digit_in_any_field_of_front_matter(demo_lab, line):
+    demo_lab.edit(demo_lab.post(), "date: 2026-01-02\n", f"date: 2026-01-02\n{line}\ntoc-depth: 3\n")
+    assert only(found(demo_lab, "digit")).line == demo_lab.line_of(demo_lab.post(), "7101")
+
+
+def test_footnotes_and_callout_titles_raise_no_false_alarm(demo_lab):
+    written = (
+        "A note.[^why] Another.[^b]\n\n[^why]: Because of *this* and `code 7`; {{< var demo.knee >}}.\n"
+        "[^b]: See [the companion](companion.qmd).\n\n"
+        '::: {.callout-warning title="It is *not* `hanging 3`; really"}\nWords.\n:::\n\n'
+        '::: {.callout-tip title="Fact {{< var demo.knee >}}" collapse="true"}\nWords.\n:::\n\n'
+        "::: {.callout-note}\n## Own title\n\nWords.[^why2]\n:::\n\n[^why2]: Last.\n"
+    )
+    demo_lab.edit(demo_lab.post(), "Nothing else.", written)
+    rebuilt(demo_lab)
+    assert check(demo_lab.root) == []
 
 
 @pytest.mark.parametrize("field", ["title", "subtitle", "answer"])

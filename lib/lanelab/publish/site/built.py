@@ -13,7 +13,14 @@ from bs4.element import Tag
 
 # parts of a page that neither the sources nor a reader would count as its words
 _FRAME_TAGS = {"script", "style", "template", "nav"}
-_FRAME_CLASSES = {"code-copy-button", "callout-icon-container", "header-section-number"}
+_FRAME_CLASSES = {
+    "code-copy-button",
+    "callout-icon-container",
+    "header-section-number",
+    "footnote-ref",
+    "footnote-backref",
+    "footnote-back",
+}
 _DASHES = str.maketrans(
     {"—": "-", "–": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "…": "...", "\u00ad": ""}
 )

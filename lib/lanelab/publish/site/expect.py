@@ -28,7 +28,12 @@ _KINDS = {"fig": "Figure", "tbl": "Table", "sec": "Section"}
 _REFERENCE = re.compile(
     r"(\[(?P<before>[^\[\]@]*?))?(?<![\w\\?/.])(?P<bare>-?)@(?P<label>(?:fig|tbl|sec)-[A-Za-z0-9][\w-]*)(?(1)\])"
 )
-_parse = mistune.create_markdown(renderer="ast", plugins=["table", "strikethrough", "footnotes"])
+_NOTE = re.compile(
+    r"^\[\^(?P<name>[^\]\s]+)\]:[ \t]*(?P<text>.*(?:\n(?!\[\^)(?=.*\S).*)*(?:\n\n {4}.*(?:\n(?!\[\^)(?=.*\S).*)*)*)",
+    re.M,
+)
+_NOTE_NAME = re.compile(r"(?:`+[^`]+?`+)|\[\^([^\]\s]+)\](?!:)")
+_parse = mistune.create_markdown(renderer="ast", plugins=["table", "strikethrough"])
 
 
 @dataclass
@@ -69,7 +74,7 @@ def expected(page: Path, project: Path) -> Expected:
         text = text[match.end() :]
     variables_path = project / "_variables.yml"
     variables = _variables(variables_path.read_text(encoding="utf-8")) if variables_path.is_file() else {}
-    chunks = _chunks(text, first, page, project)
+    chunks = _with_notes_last(_chunks(text, first, page, project))
     numbers = _numbers(chunks, front.get("number-sections") is True)
     found = Expected()
     if front.get("title"):
@@ -130,7 +135,7 @@ def _chunks(text: str, first: int, page: Path, project: Path) -> list[_Chunk]:
         start = next_line
 
     index = 0
-    floats: list[tuple[int, str, int]] = []  # colons, label, chunks before it
+    floats: list[tuple[str, str, int]] = []  # attributes, label, chunks before it
     while index < len(lines):
         line = lines[index]
         number = first + index
@@ -180,16 +185,42 @@ def _chunks(text: str, first: int, page: Path, project: Path) -> list[_Chunk]:
     return chunks
 
 
-def _div(match: re.Match[str], number: int, chunks: list[_Chunk], floats: list[tuple[int, str, int]]) -> None:
+def _with_notes_last(chunks: list[_Chunk]) -> list[_Chunk]:
+    """Footnotes, which any part of a page may define, where the page shows them: at its end, as first named."""
+    notes: dict[str, _Chunk] = {}
+    for chunk in chunks:
+        if chunk.kind == "markdown":
+            for match in _NOTE.finditer(chunk.text):
+                line = chunk.line + chunk.text[: match.start()].count("\n")
+                notes[match["name"]] = _Chunk(line, re.sub(r"^ {4}", "", match["text"], flags=re.M))
+            chunk.text = _NOTE.sub("", chunk.text)
+    named: list[str] = []
+
+    def drop(match: re.Match[str]) -> str:
+        if match[1] is None or match[1] not in notes:
+            return match[0]
+        named.append(match[1])
+        return ""
+
+    for chunk in chunks:
+        if chunk.kind in ("markdown", "caption"):
+            chunk.text = _NOTE_NAME.sub(drop, chunk.text)
+    return [*chunks, *(notes[name] for name in dict.fromkeys(named))]
+
+
+def _div(match: re.Match[str], number: int, chunks: list[_Chunk], floats: list[tuple[str, str, int]]) -> None:
     attributes = match[1] or ""
     if attributes:
         label = re.search(r"#((?:fig|tbl)-[\w-]+)", attributes)
-        floats.append((number, label[1] if label else "", len(chunks)))
+        floats.append((attributes, label[1] if label else "", len(chunks)))
         if title := re.search(r'title="([^"]*)"', attributes):
             chunks.append(_Chunk(number, title[1]))
         return
     if floats:
-        _, label_text, before = floats.pop()
+        opened, label_text, before = floats.pop()
+        if ".callout-" in opened and "title=" not in opened and len(chunks) > before:
+            # a callout's first heading is its title, and no heading of the page
+            chunks[before].text = re.sub(r"\A\s*#{1,6} (.*)", r"\1\n", chunks[before].text)
         if label_text and len(chunks) > before:
             last = chunks.pop()
             body, _, caption = last.text.strip().rpartition("\n\n")

@@ -76,7 +76,7 @@ def page_text(page: Page, relative: PurePosixPath, source: Path, staging: Path, 
         elif included := _INCLUDE.match(line):
             _included(included[1], page, page.first_line + index, relative, source)
             lines.append(line)
-        elif (callout := _CALLOUT.match(line)) and re.search(r"[*_`\[]", callout["title"]):
+        elif (callout := _CALLOUT.match(line)) and re.search(r"[*_`\[]|\{\{<", callout["title"]):
             # the fallback shows a title attribute as it stands, and a first heading as Markdown
             lines += [callout["open"] + callout["close"], f"## {callout['title']} {{.unnumbered}}", ""]
         elif image := _IMAGE.match(line):
