@@ -41,6 +41,21 @@ def test_each_statistic_has_its_known_answer(bench, stat: str, text: str) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) AS value FROM decode", "SELECT max(decode_tok_s) * 2 AS v FROM decode",
+        "SELECT (SELECT max(decode_tok_s) FROM decode) AS value", "SELECT max(d.decode_tok_s) FROM decode d",
+        "WITH a AS (SELECT *, 1 AS one FROM decode) SELECT max(decode_tok_s) AS value FROM a",
+        "WITH a AS (SELECT max(decode_tok_s) AS v FROM decode), b AS (SELECT v / 2 AS v FROM a) SELECT a.v + b.v AS value FROM a, b",
+    ],
+)  # fmt: skip
+def test_sql_that_reads_a_column_is_no_typed_number(bench, sql: str) -> None:
+    bench.decode("decode-0001", [31.0, 41.0])
+    bench.facts(f"speed:\n  sql: {sql}\n")
+    assert evaluate(bench.dir)["speed"].receipts == ["decode-0001"]
+
+
 def test_only_wants_one_row(bench) -> None:
     bench.decode("decode-0001", [31.0])
     bench.facts(SHORT.replace("STAT", "only"))
@@ -86,7 +101,14 @@ def test_no_rows_names_fact_file_and_line_and_a_draft_says_so(bench) -> None:
         ("speed:\n  from: {kind: decode, value: decode_tok_s, stat: mode}\n", "speed.from.stat"),
         ("speed:\n  sql: SELECT 1\n  from: {kind: decode, value: x}\n", "needs either `from` or `sql`"),
         ("speed:\n  digits: 2\n", "needs either `from` or `sql`"),
-        ("speed:\n  sql: SELECT 1 AS value\n", "add list\\(DISTINCT"),
+        ("speed:\n  sql: SELECT 1 AS value\n", "value 1 is typed, not read"),
+        ("speed:\n  sql: SELECT 41.5 AS v FROM decode LIMIT 1\n", "is typed, not read"),
+        ("speed:\n  sql: SELECT 41.5 AS value, receipt FROM decode LIMIT 1\n", "is typed, not read"),
+        ("speed:\n  sql: SELECT x AS value FROM (SELECT 41.5 AS x FROM decode) LIMIT 1\n", "is typed, not read"),
+        ("speed:\n  sql: WITH a AS (SELECT 41.5 AS x FROM decode) SELECT max(x) + 1 AS value FROM a\n", "is typed, not read"),
+        ("speed:\n  sql: SELECT max(41.5) FILTER (decode_tok_s > 0) AS value FROM decode\n", "is typed, not read"),
+        ("speed:\n  sql: SELECT (SELECT 41.5) AS value, min(receipt) AS receipt FROM decode\n", "is typed, not read"),
+        ("speed:\n  sql: (SELECT decode_tok_s AS value FROM decode WHERE false) UNION ALL SELECT 3\n", "is typed, not read"),
         ("speed:\n  sql: SELECT decode_tok_s FROM decode\n", "the SQL gives 3 rows"),
         ("speed:\n  sql: SELECT 1 AS a, 2 AS b, receipt FROM decode LIMIT 1\n", "name the SQL's result column `value`"),
         ("speed:\n  sql: DROP VIEW decode\n", "one SELECT"),
