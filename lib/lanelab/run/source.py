@@ -77,28 +77,30 @@ def steps() -> dict[str, Path]:
 
 
 def find(step_or_notebook: str) -> Path:
-    """The file of a step of notebooks/, or of a path. Raises `UnknownStep`."""
+    """The file of a step of notebooks/, or of a path. Raises `UnknownStep`, `UnreadableNotebook`."""
     path = Path(step_or_notebook)
     if path.suffix == ".ipynb" or "/" in step_or_notebook:
         if path.is_file():
             return path.resolve()
-        raise UnknownStep("notebook", step_or_notebook, hint=_what_is(path))
+        if what := _what_is(path):
+            raise UnreadableNotebook(f"{step_or_notebook}: {what}", path=step_or_notebook)
+        raise UnknownStep("notebook", step_or_notebook, hint="no such file")
     known = steps()
     if step_or_notebook not in known:
         raise UnknownStep("step", step_or_notebook, known, hint="or give the path of a notebook, ending in .ipynb")
     return known[step_or_notebook]
 
 
-def _what_is(path: Path) -> str:
-    """What stands at a path that is no file to read."""
+def _what_is(path: Path) -> str | None:
+    """What stands at a path that is no file to read; None if nothing does."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        return "no such file" if not isinstance(error, PermissionError) else "it cannot be read"
+        return "cannot be read" if isinstance(error, PermissionError) else None
     if stat.S_ISDIR(mode):
-        return "it is a folder, not a notebook"
+        return "is a folder, not a notebook"
     device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
-    return f"it is {'a device' if device else 'a pipe or a socket'}, not a notebook"
+    return f"is {'a device' if device else 'a pipe or a socket'}, not a notebook"
 
 
 def _parsed(path: Path, content: bytes) -> NotebookNode:
