@@ -16,6 +16,8 @@ class Table:
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+    rows_left_out: int = 0
+    cells_cut: int = 0
 
     def to_data(self) -> dict[str, Any]:
         """Plain JSON values: times as text with a Z; of columns of one name the later get a number."""
@@ -24,22 +26,46 @@ class Table:
             again = names.count(name) or sum(known.rpartition(":")[0] == name for known in names)
             names.append(f"{name}:{again}" if name in names else name)
         rows = [dict(zip(names, map(plain, row), strict=True)) for row in self.rows]
-        return {"columns": names, "types": list(self.types), "rows": rows, "count": len(rows)}
+        data = {"columns": names, "types": list(self.types), "rows": rows, "count": len(rows)}
+        left = {"rows_left_out": self.rows_left_out, "cells_cut": self.cells_cut}
+        return data | {name: count for name, count in left.items() if count}
 
-    def to_text(self) -> str:
-        """A table for people: numbers to the right, one line a row."""
+    def to_text(self, width: int | None = None) -> str:
+        """A table for people: numbers to the right, one line a row; with a `width`, cut to that many characters."""
         cells = [[_cell(value) for value in row] for row in self.rows]
         widths = [max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(self.columns)]
+        if width is not None:
+            widths = _fitted(widths, width)
         right = [any(isinstance(row[at], (int, float)) for row in self.rows) for at in range(len(self.columns))]
         lines = [self.columns, ["─" * width for width in widths], *cells]
         shown = [
             "  ".join(
-                text.rjust(width) if is_right else text.ljust(width)
-                for text, width, is_right in zip(line, widths, right, strict=True)
+                _cut(text, wide).rjust(wide) if is_right else _cut(text, wide).ljust(wide)
+                for text, wide, is_right in zip(line, widths, right, strict=True)
             ).rstrip()
             for line in lines
         ]
-        return "\n".join([*shown, f"({len(cells)} row{'' if len(cells) == 1 else 's'})"])
+        if width is not None:
+            shown = [_cut(line, width) for line in shown]
+        count = f"{len(cells)} row{'' if len(cells) == 1 else 's'}"
+        count += f", {self.rows_left_out:,} more left out" if self.rows_left_out else ""
+        count += f", {self.cells_cut:,} long cells cut" if self.cells_cut else ""
+        return "\n".join([*shown, f"({count})"])
+
+
+def _fitted(widths: list[int], width: int) -> list[int]:
+    """Column widths that fit into a line: the widest columns give way first, none below 4 characters."""
+    room = width - 2 * (len(widths) - 1)
+    if sum(widths) <= room:
+        return widths
+    limit = max(widths, default=0)
+    while limit > 4 and sum(min(wide, limit) for wide in widths) > room:
+        limit -= 1
+    return [min(wide, limit) for wide in widths]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ the network, and its settings are locked.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from lanelab.errors import BadFile, LabError
+from lanelab.errors import BadFile, LabError, NotFound
+from lanelab.receipts import limits
 from lanelab.receipts.columns import columns, quoted
 from lanelab.receipts.current import Claim, Standing, read_runs, standings
 from lanelab.receipts.kinds import ENVELOPE, Kind, load_all
@@ -36,7 +38,7 @@ _STANDING = {
     "retracted_by": "VARCHAR", "run_status": "VARCHAR",
 }  # fmt: skip
 # With these off, DuckDB's plan over empty tables still names every column that the query reads.
-_PLAN_ONLY = "statistics_propagation,filter_pushdown,filter_pullup,empty_result_pullup,join_order,late_materialization"
+_PLAN_ONLY = "expression_rewriter,statistics_propagation,filter_pushdown,filter_pullup,empty_result_pullup,join_order,late_materialization"
 
 
 class BadQuery(LabError):
@@ -57,15 +59,40 @@ def open(
 
 
 def ask(
-    campaign_dirs: Path | Iterable[Path], sql: str, current_run: str | None = None, *, private: bool = False
+    campaign_dirs: Path | Iterable[Path],
+    sql: str,
+    current_run: str | None = None,
+    *,
+    private: bool = False,
+    within: limits.Limits | None = None,
 ) -> Table:
     """The answer to one SELECT, reading only the kinds and fields that it needs.
 
-    What it needs is taken from DuckDB's plan of the query over empty views. Raises `BadQuery`, `BadFile`.
+    What it needs is taken from DuckDB's plan of the query over empty views. With `within`, time, rows
+    and cells are bounded. Raises `BadQuery`, `BadFile`, `TooSlow`.
     """
     folders = _folders(campaign_dirs)
-    wanted = _needed(sql)
-    return answer(_connect(folders, current_run, private=private, wanted=wanted), sql)
+    wanted = _needed(sql, within)
+    connection = _connect(folders, current_run, private=private, wanted=wanted)
+    if within is None:
+        return answer(connection, sql)
+    only_select(connection, sql)
+    try:
+        return limits.answer(connection, sql, within)
+    except duckdb.Error as error:
+        raise _refused(sql, error) from error
+
+
+def known_run(campaign_dirs: Path | Iterable[Path], run: str) -> None:
+    """Raises `NotFound` for a run that has neither a record nor, being made, a receipt."""
+    folders = _folders(campaign_dirs)
+    known = {name for folder in folders for name in read_runs(folder).by_id}
+    if run in known:
+        return
+    made = ask(folders, "SELECT DISTINCT run FROM receipts WHERE run IS NOT NULL", private=True)
+    known |= {str(row[0]) for row in made.rows}
+    if run not in known:
+        raise NotFound("run", run, known)
 
 
 def answer(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any] = ()) -> Table:
@@ -113,12 +140,13 @@ def _folders(campaign_dirs: Path | Iterable[Path]) -> list[Path]:
     return [campaign_dirs] if isinstance(campaign_dirs, Path) else list(campaign_dirs)
 
 
-def _needed(sql: str) -> dict[str, set[str]] | None:
+def _needed(sql: str, within: limits.Limits | None = None) -> dict[str, set[str]] | None:
     """Table to the columns that a query reads. None means: not known, load everything."""
     connection = _locked(_empty(load_all()))
     only_select(connection, sql)
     try:
-        plan = json.loads(connection.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()[0][1])
+        with within.watching(connection, sql) if within else contextlib.nullcontext():
+            plan = json.loads(connection.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()[0][1])
     except duckdb.Error as error:
         raise _refused(sql, error) from error
     except (ValueError, IndexError, TypeError):

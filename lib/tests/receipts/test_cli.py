@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,3 +65,71 @@ def test_verify_names_the_file(
     assert main(["verify", "--json"]) == 1
     found = last_json(capsys)
     assert found["ok"] is False and str(path) in json.dumps(found["problems"])
+
+
+def one_line(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> str:
+    """What it says on stderr; it must be one line, with nothing on stdout."""
+    assert main(arguments) == code
+    said = capsys.readouterr()
+    assert said.out == "" and len(said.err.splitlines()) == 1
+    return said.err
+
+
+def test_a_query_ends_at_its_time_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    endless = "SELECT sum(a.i * b.i) FROM range(10000000) a(i), range(10000000) b(i)"
+    began = time.monotonic()
+    assert "0.3 s" in one_line(["query", endless, "--timeout-s", "0.3"], 1, capsys)
+    assert time.monotonic() - began < 10
+    for value in ("nan", "inf", "0"):
+        assert "--timeout-s" in one_line(["query", "SELECT 1", "--timeout-s", value], 2, capsys)
+
+
+@pytest.mark.parametrize(
+    ("sql", "cut"),
+    [("SELECT range(3000000) x", 1), ("SELECT [range(3000000)] x", 1), ("SELECT repeat('x', 3000000) x", 1),
+     ("SELECT {'a': range(3000000)} x", 1), ("SELECT [1, 2] x; -- two", 0), ("SELECT {'a': 1} x;", 0)],
+)  # fmt: skip
+def test_a_cell_too_long_is_cut_and_counted(sql: str, cut: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", sql, "--json"]) == 0
+    out = capsys.readouterr().out
+    assert len(out) < 30_000 and json.loads(out).get("cells_cut", 0) == cut
+    assert isinstance(json.loads(out)["rows"][0]["x"], str) == bool(cut)
+
+
+def test_rows_beyond_the_limit_are_counted_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["query", "SELECT i FROM range(5000) t(i) ORDER BY i DESC", "--rows-max", "10"]
+    assert main([*words, "--json"]) == 0
+    found = last_json(capsys)
+    assert found["rows"] == [{"i": 4999 - at} for at in range(10)]
+    assert (found["count"], found["rows_left_out"]) == (10, 4990)
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "(10 rows, 4,990 more left out)"
+
+
+def test_a_run_that_no_campaign_has_is_refused(
+    write: Callable[..., Receipt], campaign_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("decode-a")
+    assert "unknown run" in one_line(["query", "SELECT 1", "--run", "nope"], 1, capsys)
+    record = campaign_dir / "runs" / "04-decode" / "run-1" / "run.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"status": "ok", "receipts": []}')
+    assert "run-1" in one_line(["query", "SELECT 1", "--run", "run-2"], 1, capsys)
+    assert main(["query", "SELECT 1", "--run", "run-1"]) == 0
+
+
+def test_verify_takes_no_empty_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "empty" in one_line(["verify", ""], 2, capsys)
+
+
+def test_a_wide_table_fits_the_terminal(
+    write: Callable[..., Receipt], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("decode-a")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["query", "SELECT * FROM receipts"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100 and "…" in lines[0]
+    assert main(["query", "SELECT * FROM receipts", "--json"]) == 0
+    assert "…" not in capsys.readouterr().out
