@@ -115,6 +115,16 @@ def form(value: Any) -> str | None:
             return f"field {name}: must hold texts"
     if value["status"] != "running" and value["finished"] is None:
         return f"field finished: a run that is {value['status']} has ended"
+    return _contradiction(value)
+
+
+def _contradiction(value: dict[str, Any]) -> str | None:
+    """A status that the record's other fields belie; in a record without a digest nothing else tells an edit."""
+    status, cells = value["status"], value["cells"]
+    if status == "ok" and (value["reason"] or cells.get("stopped_in") or cells.get("not_executed")):
+        return "its status is 'ok', but it gives a reason why it is not, or cells that did not run"
+    if status not in ("ok", "running") and value["reason"] is None:
+        return f"its status is {status!r}, but it gives no reason"
     return None
 
 

@@ -249,6 +249,7 @@ def test_a_record_that_is_none_is_told_once(campaign_dir: Path, content: bytes, 
         ({"surprise": 1}, "'surprise' is not one"), ({"files": [1]}, "field files"), ({"status": "great"}, "'great'"),
         ({"schema": "lanelab/run/9"}, "lanelab/run/9"), ({"seconds": True}, "field seconds"), ({"id": "r2"}, "'r2'"),
         ({"finished": None}, "field finished"), ({"receipts": [1]}, "field receipts"), ({"campaign": "x"}, "'x'"),
+        ({"status": "failed"}, "gives no reason"), ({"cells": {"not_executed": ["a"]}}, "did not run"),
         ({"receipts": ["decode-lost"]}, "'decode-lost', which has no file"),
     ],
 )  # fmt: skip
@@ -261,6 +262,8 @@ def test_an_edited_record_shows_and_an_older_one_is_noted(campaign_dir: Path) ->
     path = ended_run(campaign_dir)
     value = json.loads(path.read_bytes())
     path.write_text(json.dumps({**value, "status": "failed"}))
+    assert "gives no reason" in only(campaign_dir)
+    path.write_text(json.dumps({**value, "status": "failed", "reason": "mine"}))
     assert "digest" in only(campaign_dir)
     path.write_text(json.dumps({name: item for name, item in value.items() if name != "digest"}))
     found = verify.campaign(campaign_dir)
