@@ -9,7 +9,9 @@ from dataclasses import asdict
 import click
 
 from lanelab import lane as lanes
+from lanelab.cli.numbers import Finite
 from lanelab.cli.output import Answer, command, progress
+from lanelab.errors import UsageError
 
 
 @click.group("lane", short_help="Lanes: bring up, take down, list, check.")
@@ -20,7 +22,7 @@ def lane() -> None:
 @command("up", "lanelab lane up mini --port 8500")
 @click.argument("name")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 takes a free one.")
-@click.option("--timeout-s", type=click.FloatRange(1, 86400), default=300.0, show_default=True)
+@click.option("--timeout-s", type=Finite(1, 86400), default=300.0, show_default=True)
 @click.option("--ephemeral", is_flag=True, help="Goes down when the process that called lanelab ends.")
 def up(name: str, port: int, timeout_s: float, ephemeral: bool) -> Answer:
     """Bring a lane up and return once it has generated; it stays up until `lane down`."""
@@ -39,9 +41,15 @@ def up(name: str, port: int, timeout_s: float, ephemeral: bool) -> Answer:
 
 
 @command("down", "lanelab lane down mini")
-@click.argument("name")
-def down(name: str) -> Answer:
+@click.argument("name", required=False)
+@click.option("--all", "every", is_flag=True, help="Every lane that was brought up here.")
+def down(name: str | None, every: bool) -> Answer:
     """Take a lane down that was brought up here."""
+    if (name is None) != every:
+        raise UsageError("say what to take down: either a lane's NAME or --all")
+    if name is None:
+        taken = lanes.down_all()
+        return Answer({"down": taken}, "\n".join(f"lane {one} is down" for one in taken) or "no lane was up")
     was_up = lanes.down(name)
     return Answer({"lane": name, "was_up": was_up}, f"lane {name} {'is down' if was_up else 'was not up'}")
 
@@ -64,7 +72,7 @@ def list_() -> Answer:
 
 @command("check", "lanelab lane check mini")
 @click.argument("name_or_url")
-@click.option("--timeout-s", type=click.FloatRange(1, 3600), default=60.0, show_default=True)
+@click.option("--timeout-s", type=Finite(1, 3600), default=60.0, show_default=True)
 def check(name_or_url: str, timeout_s: float) -> Answer:
     """Ask every route and generate once: what works, engine, version, model. Exit 1 if it does not generate."""
     found = lanes.check(lanes.resolve(name_or_url), timeout_s=timeout_s)

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from lanelab import checkpoint, machine, memory
+from lanelab.checkpoint.dtypes import dtype
+from lanelab.cli.numbers import Finite
 from lanelab.cli.output import Answer, command
-from lanelab.errors import UsageError
+from lanelab.errors import LabError, UsageError
 from lanelab.memory import kv
 from lanelab.memory.units import GIB, MIB
 
@@ -20,7 +22,7 @@ def model(model: str) -> Answer:
 
     MODEL is a name under data/models, a checkpoint folder, a .safetensors file or a config.json.
     """
-    facts = checkpoint.load(model)
+    facts = _model(model)
     shape, cache = facts.shape, kv.kv_cache(facts)
     rows = [
         {
@@ -70,18 +72,41 @@ def model(model: str) -> Answer:
 def _pairs(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     found = []
     for item in given:
-        role, sign, dtype = item.partition("=")
-        if not sign or not role or not dtype:
+        role, sign, name = item.partition("=")
+        if not sign or not role or not name:
             raise UsageError(f"--set {item!r} can't be read (valid: role=dtype, as in o_proj=fp8)", value=item)
-        found.append((role, dtype))
+        if role in (known for known, _ in found):
+            raise UsageError(f"--set {item!r} gives {role} a second time (valid: one dtype a role)", value=item)
+        found.append((role, name))
     return tuple(found)
+
+
+def _model(name: str) -> checkpoint.Facts:
+    if not name.strip():
+        raise UsageError("the model's name is empty (valid: a name under data/models, or the path of a checkpoint)")
+    return checkpoint.load(name)
+
+
+def _refuse_what_is_not_there(facts: checkpoint.Facts, what_ifs: tuple[tuple[str, str], ...], kv: str | None) -> None:
+    """A role or dtype that this model cannot have is a mistake of the call: exit code 2."""
+    option = "--kv-dtype"
+    try:
+        if kv is not None:
+            dtype(kv)
+        for role, name in what_ifs:
+            option = f"--set {role}={name}"
+            facts = facts.set_dtype(role, name)
+    except LabError as error:
+        raise UsageError(f"{option}: {error}", option=option) from error
 
 
 @command("plan", "lanelab plan mimo-v2.6-pro --machine gb300 --hot-gib 152.8 --context 262144")
 @click.argument("model")
 @click.option("--machine", "machine_name", required=True, help="Name under data/machines; 'here' once it was measured.")
 @click.option(
-    "--hot-gib", type=float, help="GiB of expert weights (scales not counted) to keep in HBM; default: all that fits."
+    "--hot-gib",
+    type=Finite(),
+    help="GiB of expert weights (scales not counted) to keep in HBM; default: all that fits.",
 )
 @click.option("--context", type=int, help="Tokens a request; default 32768, or the model's limit.")
 @click.option("--streams", type=int, default=1, show_default=True, help="Requests at once.")
@@ -89,20 +114,24 @@ def _pairs(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     "--set", "what_ifs", multiple=True, metavar="ROLE=DTYPE", help="Plan with a role stored otherwise, as o_proj=fp8."
 )
 @click.option(
-    "--coverage", type=float, help="Share of the experts read that are hot (0 to 1); default: uniform routing."
+    "--coverage", type=Finite(), help="Share of the experts read that are hot (0 to 1); default: uniform routing."
 )
 @click.option(
-    "--utilisation", type=float, default=memory.Options.utilisation, show_default=True, help="Share of memory to use."
+    "--utilisation",
+    type=Finite(),
+    default=memory.Options.utilisation,
+    show_default=True,
+    help="Share of memory to use.",
 )
-@click.option("--reserve-gib", type=float, help="Graphs, activations, workspace; default: the machine's.")
+@click.option("--reserve-gib", type=Finite(), help="Graphs, activations, workspace; default: the machine's.")
 @click.option("--depth", type=int, default=0, show_default=True, help="Tokens in the cache when the ceiling is taken.")
 @click.option("--kv-dtype", help="As the cache is stored, as fp8; default: the model's.")
 @click.option(
     "--scales", type=click.Choice(["hbm", "cells"]), default="hbm", show_default=True,
     help="Where scales of cold experts are: all in HBM, or with their cells.",
 )  # fmt: skip
-@click.option("--hbm-gib", type=float, help="Emulate a tier of HBM of this size in host memory (labelled emulated).")
-@click.option("--link-gib-s", type=float, help="Speed of the emulated link; default: the host's memory.")
+@click.option("--hbm-gib", type=Finite(), help="Emulate a tier of HBM of this size in host memory (labelled emulated).")
+@click.option("--link-gib-s", type=Finite(), help="Speed of the emulated link; default: the host's memory.")
 def plan(
     model: str,
     machine_name: str,
@@ -117,10 +146,13 @@ def plan(
     for name, value in (("--hbm-gib", hbm_gib), ("--link-gib-s", link_gib_s)):
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"{name} {value!r} can't be (valid: over 0)", option=name, value=value)
+    pairs = _pairs(what_ifs)
     box = machine.load(machine_name)
     if hbm_gib is not None:
         box = box.with_emulated_hbm(hbm_gib, link_gib_s)
-    planned = memory.plan(checkpoint.load(model), box, memory.Options(dtypes=_pairs(what_ifs), **given))
+    facts = _model(model)
+    _refuse_what_is_not_there(facts, pairs, given["kv_dtype"])
+    planned = memory.plan(facts, box, memory.Options(dtypes=pairs, **given))
     return Answer(planned.as_json(), _text(planned))
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlsplit
+
 import click
 
 from lanelab import paths
 from lanelab.cli.output import Answer, command, progress
+from lanelab.errors import UsageError
 
 
 @click.group("site", short_help="The website: build, check.")
@@ -23,6 +27,8 @@ def build(renderer: str | None, url: str | None, workers: int, force: bool) -> A
     """Build the website into site/_site; stops at a receipt, fact, notebook or page that is wrong."""
     from lanelab.publish.site.build import build as build_site
 
+    if url is not None and not _is_site(url):
+        raise UsageError(f"--url {url!r} is no address of a site (valid: https://HOST/PATH)", value=url)
     built = build_site(paths.root(), renderer=renderer, url=url, workers=workers, force=force, say=progress)
     lines = [f"not published: {name}: {why}" for name, why in built.skipped.items()]
     lines += [f"warning: {text}" for text in built.warnings]
@@ -31,6 +37,15 @@ def build(renderer: str | None, url: str | None, workers: int, force: bool) -> A
     what = f"{built.pages} pages of {len(built.campaigns)} campaigns by {built.renderer} in {built.seconds} s"
     done = f"{built.executed} of {built.notebooks} notebooks executed, the others unchanged"
     return Answer(built.data(), "\n".join([*lines, f"{what}; {done}", built.path]))
+
+
+def _is_site(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(host) and not re.search(r"[\s<>\"'\\\x00-\x1f]", url)
 
 
 @command("check", "lanelab site check")

@@ -5,7 +5,7 @@ now, `check` says what works there.
 """
 
 from lanelab.lane.check import CheckResult, check
-from lanelab.lane.control import down, ephemeral, up
+from lanelab.lane.control import down, down_all, ephemeral, up
 from lanelab.lane.errors import (
     BadUrl,
     LaneDied,
@@ -39,6 +39,7 @@ __all__ = [
     "base_url",
     "check",
     "down",
+    "down_all",
     "ephemeral",
     "list_lanes",
     "load",

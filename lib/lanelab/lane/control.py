@@ -20,7 +20,7 @@ from lanelab import paths
 from lanelab.lane import logs
 from lanelab.lane.errors import LaneFailed, LaneIsUp, NotOurs, PortInUse
 from lanelab.lane.launch import HOST, launch_of
-from lanelab.lane.model import Endpoint, Lane, load
+from lanelab.lane.model import Endpoint, Lane, lane_names, load
 from lanelab.lane.resolve import resolve
 from lanelab.lane.state import (
     TOKEN_VARIABLE,
@@ -39,6 +39,7 @@ from lanelab.receipts.files import write_atomic
 Progress = Callable[[str], None]
 KEPT_LOGS = 10
 GRACE_S = 10.0
+TELL_S, TELL_AGAIN_S = 2.0, 10.0  # between two lines of progress, with news and without
 
 
 def _silent(text: str) -> None:
@@ -112,6 +113,12 @@ def down(name: str) -> bool:
             after.phase, after.ended = "stopped", time.time()
             write_state(after)
         return was_up or bool(strays)
+
+
+def down_all() -> list[str]:
+    """Take down every lane that was brought up here; returns the names of those that were up."""
+    names = sorted(path.stem for path in state_dir().glob("*.json") if not path.name.endswith(".spec.json"))
+    return [name for name in names if name in lane_names() and load(name).kind != "attach" and down(name)]
 
 
 @contextmanager
@@ -229,7 +236,7 @@ def _spawn(lane: Lane, port: int, timeout_s: float, owner_pid: int | None) -> St
 def _wait(lane: Lane, state: State, timeout_s: float, progress: Progress) -> State:
     """Until the supervisor says ready. The supervisor keeps the time; this only guards against its death."""
     begun = time.monotonic()
-    told = 0.0
+    told, shown = 0.0, ""
     while True:
         latest = read_state(lane.name)
         if latest is None or latest.token != state.token:
@@ -243,11 +250,17 @@ def _wait(lane: Lane, state: State, timeout_s: float, progress: Progress) -> Sta
                 return latest
             cause = latest.cause or ("it was taken down" if latest.phase == "stopped" else "its supervisor was killed")
             raise _failure(lane.name, cause, latest.log, latest.exit_code, seconds, latest.failures_in_a_row)
-        if seconds - told >= 2:
-            told = seconds
-            last = logs.tail_lines(Path(state.log), 1)
-            progress(f"lane {lane.name}: starting, {seconds:.0f} s{': ' + last[0][:100] if last else ''}")
+        if seconds - told >= TELL_S:
+            last = "".join(logs.tail_lines(Path(state.log), 1))
+            if last != shown or seconds - told >= TELL_AGAIN_S:
+                news = f": {_clipped(last)}" if last and last != shown else ""
+                progress(f"lane {lane.name}: starting, {seconds:.0f} s{news}")
+                told, shown = seconds, last
         time.sleep(0.05)
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= 100 else line[:99] + "…"
 
 
 def _failure(lane: str, cause: str, log: str, code: int | None, seconds: float, in_a_row: int) -> LaneFailed:

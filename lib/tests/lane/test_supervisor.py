@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from lanelab import lane as lanes
+from lanelab.cli.main import main
 from lanelab.lane import control
 from lanelab.lane.launch import Launch
 from lanelab.lane.model import Lane
@@ -251,3 +252,28 @@ def test_two_callers_start_one_server(lab: Path) -> None:
     ]
     assert [caller.communicate(timeout=60)[0] for caller in callers] == ["up\n", "up\n"]
     assert len(list(state_path("fake").parent.glob("fake-*.log"))) == 1
+
+
+def test_down_all_takes_down_what_was_brought_up_here(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab / "data" / "lanes" / "theirs.yaml").write_text(
+        "name: theirs\nkind: attach\nurl: http://127.0.0.1:1\nsays: s\n"
+    )
+    assert main(["lane", "down", "--all"]) == 0 and "no lane was up" in capsys.readouterr().out
+    lanes.up("fake", timeout_s=30)
+    assert main(["lane", "down", "--all", "--json"]) == 0
+    assert capsys.readouterr().out == '{"down": ["fake"]}\n'
+    assert lanes.list_lanes()[0].phase == "down"
+    assert main(["lane", "down", "--all"]) == 0
+
+
+def test_progress_tells_a_log_line_once(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "launch_of", fake_launch("hang"))
+    monkeypatch.setattr(control, "TELL_S", 0.1)
+    monkeypatch.setattr(control, "TELL_AGAIN_S", 0.7)
+    told: list[str] = []
+    with pytest.raises(lanes.LaneFailed):
+        lanes.up("fake", timeout_s=3, progress=told.append)
+    assert sum("loading" in line for line in told) == 1
+    assert 2 <= len(told) <= 7 and all(line.startswith("lane fake: starting, ") for line in told)
