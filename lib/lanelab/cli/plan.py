@@ -70,7 +70,7 @@ def model(model: str) -> Answer:
 
 
 def _pairs(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    found = []
+    found: list[tuple[str, str]] = []
     for item in given:
         role, sign, name = item.partition("=")
         if not sign or not role or not name:

@@ -40,6 +40,7 @@ def serve(
     begun = time.monotonic()
     # the layers are so small that a second thread waits more than it works, and on a busy machine it stalls the first
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    log.info("importing torch and transformers")
     import torch
     import uvicorn
 
@@ -54,6 +55,7 @@ def serve(
     begun = time.monotonic()
     tokenizer = MiniTokenizer()
     shape = Shape(vocab=tokenizer.size)
+    log.info("building the model: %d layers, %d experts each", shape.layers, shape.experts)
     model = build(shape, model_seed, max_model_len)
     parameters = sum(one.numel() for one in model.parameters())
     log.info(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lanelab.mini.sampling import Sampling
 from lanelab.mini.tokenizer import MiniTokenizer
@@ -59,19 +59,30 @@ class StreamOptions(BaseModel):
     continuous_usage_stats: bool = False
 
 
+def _number(value: Any) -> Any:
+    """Pydantic would take "3" and true for numbers; neither is one in JSON."""
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+Int = Annotated[int, BeforeValidator(_number)]
+Float = Annotated[float, BeforeValidator(_number)]
+
+
 class Common(BaseModel):
     """Fields of completions and chat alike."""
 
     model_config = ConfigDict(extra="allow")
 
     model: str | None = None
-    n: Annotated[int, Field(ge=1)] = 1
-    max_tokens: int | None = None
-    min_tokens: Annotated[int, Field(ge=0)] = 0
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    n: Annotated[Int, Field(ge=1)] = 1
+    max_tokens: Int | None = None
+    min_tokens: Annotated[Int, Field(ge=0)] = 0
+    temperature: Annotated[Float, Field(ge=0, allow_inf_nan=False)] | None = None
+    top_p: Annotated[Float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[Int, Field(ge=-1)] | None = None
+    seed: Annotated[Int, Field(ge=-(2**63), lt=2**63)] | None = None
     stop: str | list[str] | None = None
     include_stop_str_in_output: bool = False
     ignore_eos: bool = False
@@ -140,7 +151,7 @@ class ChatRequest(Common):
     """POST /v1/chat/completions."""
 
     messages: Annotated[list[Message], Field(min_length=1)]
-    max_completion_tokens: int | None = None
+    max_completion_tokens: Int | None = None
     add_generation_prompt: bool = True
 
     def prompts(self, tokenizer: MiniTokenizer) -> list[list[int]]:

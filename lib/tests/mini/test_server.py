@@ -9,6 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
+
+from lanelab.mini.__main__ import main as mini_main
 
 PROMPT = "The router looks at the hidden state, and"
 
@@ -123,6 +126,16 @@ HOSTILE: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/completions", {"prompt": "a" * 5000}, 400, "maximum context length is 2048"),
     ("/v1/completions", {"prompt": "a", "max_tokens": 2048}, 400, "2048 output tokens"),
     ("/v1/completions", {"prompt": "a", "max_tokens": 0}, 400, "max_tokens must be at least 1"),
+    ("/v1/completions", {"prompt": "a", "max_tokens": "3"}, 400, "max_tokens"),
+    ("/v1/completions", {"prompt": "a", "max_tokens": True}, 400, "max_tokens"),
+    ("/v1/completions", {"prompt": "a", "temperature": "1"}, 400, "temperature"),
+    ("/v1/completions", {"prompt": "a", "n": True}, 400, "n: "),
+    (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user"}], "max_completion_tokens": "3"},
+        400,
+        "max_completion_tokens",
+    ),
     ("/v1/completions", {"prompt": "a", "max_tokens": 2, "min_tokens": 3}, 400, "min_tokens"),
     ("/v1/completions", {"prompt": "a", "temperature": -1}, 400, "temperature"),
     ("/v1/completions", {"prompt": "a", "top_p": 0}, 400, "top_p"),
@@ -235,3 +248,18 @@ def test_the_official_client_is_served(mini_url: str) -> None:
             client.completions.create(model="mini", prompt="a", max_tokens=0)
         with pytest.raises(openai.NotFoundError):
             client.completions.create(model="gpt", prompt="a")
+
+
+def test_the_log_says_early_what_it_does(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def serves(*_: Any, **__: Any) -> None:
+        return
+
+    monkeypatch.setattr("uvicorn.run", serves)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with caplog.at_level("INFO", logger="lanelab.mini"):
+        result = CliRunner().invoke(mini_main, ["serve", "--max-model-len", "64", "--max-num-seqs", "1"])
+    assert result.exit_code == 0, result.output
+    said = [record.getMessage() for record in caplog.records]
+    steps = ["importing torch and transformers", "Initializing", "building the model", "Drawing weights"]
+    places = [next(at for at, line in enumerate(said) if line.startswith(step)) for step in steps]
+    assert places == sorted(places)
