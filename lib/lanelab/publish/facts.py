@@ -19,6 +19,7 @@ from lanelab.errors import LabError, NotFound
 from lanelab.publish import facts_file
 from lanelab.publish.facts_file import Entry, FromRows, Query
 from lanelab.publish.ledger import Ledger, Proof
+from lanelab.publish.prose import is_number
 from lanelab.publish.quantity import NoConversion, convert, number_text, with_unit
 from lanelab.publish.reader import BadQuery, Reader
 from lanelab.publish.typed import is_typed
@@ -223,7 +224,7 @@ def _asked_sql(query: str, reader: Reader) -> _Asked:
     if "value" not in row and len(others) != 1:
         raise ValueError(f"name the SQL's result column `value` (it gives: {', '.join(row)})")
     value = row["value"] if "value" in row else row[others[0]]
-    if is_typed(query, reader.connection):
+    if any(map(is_number, str(value))) and is_typed(query, reader.connection):
         raise ValueError(f"the SQL's value {value!r} is typed, not read: select a column of the receipts' rows")
     if value is None:
         return _Asked(None, [], 0, None, sql, sql)

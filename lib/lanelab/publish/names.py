@@ -39,9 +39,9 @@ NAMES = tuple(
         rf"\b{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:T\d{{2}}:\d{{2}}(?::\d{{2}})?Z?)?{_END}",
         rf"\b(?:{_DAY}\s+)?{_MONTH}\s+(?:{_DAY},\s+)?{_YEAR}{_END}",
         rf"(?<![\w.,]){_DAY}\s+{_MONTH}\b(?!\s*\d)",
+        rf"\bPRs\s+\d{{3,6}}(?:{_AND}\d{{3,6}}(?!\w|[.,]\d))*{_END}",
         # issues: after their word, or in a list that begins so
         rf"\b{_ISSUE_WORD}\d{{1,6}}(?:{_AND}(?:PR\s+|issue\s+)?#\d{{1,6}}(?!\w|[.,]\d))*{_END}",
-        rf"\bPRs\s+\d{{3,6}}(?:{_AND}\d{{3,6}}(?!\w|[.,]\d))*{_END}",
         rf"\bRFC[ -]\d{{3,4}}{_END}",
         rf"\bPEP[ -]\d{{1,4}}{_END}",
         rf"\bCVE-{_YEAR}-\d{{4,7}}{_END}",

@@ -32,11 +32,11 @@ _SHORTCODE = re.compile(r"\{\{<\s*(?:var|embed|include|meta|pagebreak)\b.*?>\}\}
 _FACT_LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\](?:\([^)\s]*(?:\s+\"[^\"]*\")?\))?\{[^}]*\.fact\b[^}]*\}", re.S)
 _RECEIPT_TITLE = re.compile(r"(?<=\])\(/receipts/[^)\s]*\s+\"[^\"]*\"\)")  # a receipt's name, as its code says it
 _LINK = re.compile(
-    r"(?P<label>\[(?:[^\[\]\\]|\\.|\[(?:[^\[\]\\]|\\.)*\])*\]\()(?P<target><[^>\n]*>|[^)\s]+)"
+    r"(?P<label>\[(?:[^\[\]\\]|\\.|\[(?:[^\[\]\\]|\\.)*\])*\]\()(?P<target><[^>\n]*>|[^)\s]{1,2000})"
     rf"(?=(?:\s+(?:{_QUOTED}))?\s*\))",
     re.S,
 )
-_ISSUE_LABEL = re.compile(r"\[[^\[\]\d]*?#?(\d{1,6})[^\[\]\d]*\]\(")
+_ISSUE_LABEL = re.compile(r"\[(?:[\w./-]*[A-Za-z]|(?:PR|[Pp]ull request|[Ii]ssue)\s+)?#?(\d{1,6})\]\(")
 _DEFINED = re.compile(rf"^ {{0,3}}\[(?P<name>[^\]^][^\]]*)\]:[ \t]*\S+(?P<title>[ \t]+(?:{_QUOTED}))?[ \t]*$", re.M)
 _REFERENCE = re.compile(r"(?<=\])\[([^\[\]]+)\]")
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")

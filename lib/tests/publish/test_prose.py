@@ -55,7 +55,8 @@ def test_no_number_is_a_name_because_of_its_shape(text: str) -> None:
     [
         "MiMo-V2.6-Pro", "GB300-based", "Qwen3-0.6B", "Qwen3-30B-A3B", "PCIe 5", "PCIe 5.0", "CUDA 13.0", "SM100", "sm_90a", "int4",
         "MXFP4 experts on H200", "driver 580.126.20", "28 September 2026", "Sept 2026", "vLLM v0.26.0rc1", "PRs #58184, #57794 and #1",
-        "issue #58184", "[#58184](https://github.com/vllm-project/vllm/pull/58184)", "E4M3", "boot v19b", "at 127.0.0.1",
+        "issue #58184",
+        "PRs 58184 and 57794", "[#58184](https://github.com/vllm-project/vllm/pull/58184)", "E4M3", "boot v19b", "at 127.0.0.1",
     ],
 )  # fmt: skip
 def test_known_names(text: str) -> None:
