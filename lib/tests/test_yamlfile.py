@@ -22,7 +22,9 @@ class Plan(BaseModel):
     steps: list[Step] = []
 
 
-BOMB = "\n".join(["a: &a [x, x, x]", *(f"{b}: &{b} [*{a}, *{a}, *{a}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True))])
+BOMB = "\n".join(
+    ["a: &a [x, x, x]", *(f"{b}: &{b} [*{a}, *{a}, *{a}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True))]
+)
 
 
 @pytest.mark.parametrize(

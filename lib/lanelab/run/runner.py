@@ -148,6 +148,9 @@ def prepare(order: Order) -> Prepared:
     known: dict[str, parameters.Parameter] = {}
     with contextlib.suppress(parameters.BadParameter):
         known = parameters.declared(source.notebook)
+    for name, value in _planned(order, source).items():
+        if name in known and name not in texts:
+            values.setdefault(name, value)
     for name, asked in (("campaign", order.campaign), ("lane", order.lane)):
         if asked is None:
             continue
@@ -181,6 +184,15 @@ def prepare(order: Order) -> Prepared:
     }
     base = (order.run_dir or campaign_dir / "runs" / source.step).resolve()
     return Prepared(source, kernel, name, campaign_dir, base, chosen, taken, lane, measures, order.limits, planned)
+
+
+def _planned(order: Order, source: Source) -> dict[str, Any]:
+    """What the campaign that was named plans for this step: its parameters and lane; given ones come first."""
+    if not order.campaign or not source.of_lab or (plan := campaigns.planned(order.campaign)) is None:
+        return {}
+    step = next((item for item in plan.steps if item.step == source.step), None)
+    lane = plan.lane_of(step) if step else plan.lane
+    return {**(step.parameters if step else {}), **({"lane": lane} if lane and not order.lane else {})}
 
 
 def run(order: Order, stopper: Stopper | None = None, say: Callable[[str], None] = lambda _: None) -> Result:

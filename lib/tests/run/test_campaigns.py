@@ -219,6 +219,19 @@ def test_only_the_asked_parameter_makes_a_stale_step_run(box: Path) -> None:
     assert choose(campaign, [stale], [], {}) == []
 
 
+def test_one_step_of_a_named_campaign_is_run_as_it_plans(box: Path, call: Call) -> None:
+    (box / "data/lanes/other.yaml").write_text((box / "data/lanes/toy.yaml").read_text().replace("toy", "other"))
+    plan(box, lane="other", steps=[{"step": "04-decode", "parameters": {"preset": "full"}}])
+    code, answer, _ = call("run", "04-decode", "--campaign", "box")
+    assert code == 0
+    taken = {name: value["value"] for name, value in record_of(answer)["parameters"].items()}
+    assert (taken["lane"], taken["preset"], taken["campaign"]) == ("other", "full", "box")
+    assert states(call)["04-decode"]["state"] == "fresh"
+    code, answer, _ = call("run", "04-decode", "--campaign", "box", "--lane", "toy", "-p", "preset=quick")
+    taken = {name: value["value"] for name, value in record_of(answer)["parameters"].items()}
+    assert code == 0 and (taken["lane"], taken["preset"]) == ("toy", "quick"), "what is given comes first"
+
+
 def test_scaffold(lab: Path, call: Call) -> None:
     notebook(lab / "notebooks", "02-count", [], "print(1 + 1)")
     code, answer, _ = call("campaign", "new", "my-box", "--lane", "nope")
