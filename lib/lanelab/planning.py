@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lanelab import checkpoint, machine_here, memory
+from lanelab import checkpoint, machine_here, memory, paths
 from lanelab import machine as machines
 from lanelab.memory import tables
 from lanelab.receipts import Receipt, Source, Store, new_id
+from lanelab.receipts.checkout import git_state
 from lanelab.receipts.store import checked
 
 WORKLOAD = "plan"
@@ -124,11 +125,15 @@ def record_plan(
     step = step or os.environ.get("LANELAB_STEP") or STEP
     run = run or os.environ.get("LANELAB_RUN") or None
     store = Store(campaign_dir)
+    commit, dirty = git_state(paths.root())
     now = datetime.now(UTC)
     receipt = Receipt(
         id=new_id("plan", now), kind="plan", origin="predicted", campaign=campaign, model=planned.facts.name,
         machine=machine, step=step, run=run, started=now, finished=now, parameters=_asked(planned, options), rows=rows(planned),
-        source=Source(workload=WORKLOAD, workload_version=VERSION),
+        source=Source(
+            workload=WORKLOAD, workload_version=VERSION, git_commit=commit, git_dirty=dirty,
+            notebook=f"notebooks/{step}.ipynb" if run else None,
+        ),
     )  # fmt: skip
     receipt.labels.emulated = planned.machine.emulated
     ready = checked(receipt)

@@ -100,7 +100,7 @@ def _refuse_what_is_not_there(facts: checkpoint.Facts, what_ifs: tuple[tuple[str
         raise UsageError(f"{option}: {error}", option=option) from error
 
 
-@command("plan", "lanelab plan mimo-v2.6-pro --machine gb300 --hot-gib 152.8 --context 262144")
+@command("plan", "lanelab plan mimo-v2.6-pro --machine gb300 --hot-gib 152.8 --context 262144 --utilisation 0.96")
 @click.argument("model")
 @click.option("--machine", "machine_name", required=True, help="Name under data/machines; 'here' once it was measured.")
 @click.option(

@@ -14,7 +14,7 @@ from lanelab.cli.output import Answer, command
 from lanelab.errors import NotFound, UsageError
 
 
-@command("query", 'lanelab query "SELECT size, median(decode_tok_s) FROM decode GROUP BY size"')
+@command("query", 'lanelab query "SELECT campaign, size, median(decode_tok_s) FROM decode GROUP BY ALL ORDER BY ALL"')
 @click.argument("sql")
 @click.option("--campaign", "-c", "campaigns", multiple=True, help="A campaign's name; default: all of them.")
 @click.option("--run", "current_run", help="Show the receipts of this run in place of its step's latest good run.")

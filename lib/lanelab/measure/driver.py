@@ -20,7 +20,7 @@ from lanelab import paths
 from lanelab.errors import LabError, NotFound
 from lanelab.lane.stream import run_now
 from lanelab.measure.bench import GONE, bench
-from lanelab.measure.environment import client_facts, git_state
+from lanelab.measure.environment import client_facts
 from lanelab.measure.workload import Group, Row, Workload
 from lanelab.receipts import (
     Environment,
@@ -35,6 +35,7 @@ from lanelab.receipts import (
     reuse,
     utc_text,
 )
+from lanelab.receipts.checkout import git_state
 from lanelab.receipts.counting import replaced_by
 
 EVIDENCE = "_evidence"  # beside a journaled row; not part of it
