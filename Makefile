@@ -82,10 +82,10 @@ format: $(VENV)/.dev ## rewrite the sources as the formatter wants them
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 test: $(VENV)/.dev lint ## what CI runs: format, lint, types and the tests (under 6 minutes on 2 cores)
-	@$(BIN)/pytest -m "not slow"
+	@$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
 check: $(VENV)/.dev lint ## everything: all tests, all receipts, the site and its gate, the benchmarks
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n auto --dist loadfile -m "not slow" && $(BIN)/pytest -m slow
 	@$(LAB) verify
 	@$(LAB) site build && $(LAB) site check
 	@$(MAKE) --no-print-directory bench

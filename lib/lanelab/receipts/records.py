@@ -44,8 +44,8 @@ def problems(campaign_dir: Path, known: Mapping[str, Receipt]) -> Iterator[Probl
             continue
         path = folder / NAME
         if not path.is_file():
-            empty = not any(folder.iterdir())
-            yield Problem(folder, "run", f"has no {NAME}: nobody can tell what it is", "note" if empty else "error")
+            # a runner that was killed before its first record leaves this; a receipt that names it is an error below
+            yield Problem(folder, "run", f"has no {NAME}: nobody can tell what it is", "note")
             continue
         recorded.add(folder.name)
         yield from _record(campaign_dir, path, filed)
