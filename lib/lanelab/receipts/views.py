@@ -188,7 +188,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    connection.execute("SET enable_progress_bar = false")  # it would write into the answer
+    with contextlib.suppress(duckdb.InvalidInputException):  # in Jupyter it needs ipywidgets even to be switched off
+        connection.execute("SET enable_progress_bar = false")  # it would write into the answer
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
