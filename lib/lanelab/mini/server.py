@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -227,7 +228,7 @@ class Server:
         return JSONResponse(form.whole(served.choices, served.usage(asked.n), wanted.token_ids))
 
 
-class Form:
+class Form(ABC):
     """How one endpoint spells its answers."""
 
     prefix, whole_object, chunk_object = "", "", ""
@@ -239,13 +240,13 @@ class Form:
         """A choice sent before the first token, if this endpoint has one."""
         return None
 
+    @abstractmethod
     def piece(self, text: str) -> dict[str, Any]:
         """A stream's text as a choice's fields."""
-        raise NotImplementedError
 
+    @abstractmethod
     def full(self, text: str) -> dict[str, Any]:
         """A whole text as a choice's fields."""
-        raise NotImplementedError
 
     def chunk(self, choices: list[dict[str, Any]], usage: dict[str, int] | None = None, **more: Any) -> bytes:
         """One event of the stream."""
